@@ -82,8 +82,8 @@ BASE_FLAGS = -std=gnu11 -D_GNU_SOURCE -DXPT_VERSION='"$(VERSION)"' $(INCLUDES) $
 # In front of the user's flags, which may switch each off. The C library refuses _FORTIFY_SOURCE without optimisation.
 BRANCHES_x86 := -fcf-protection
 BRANCHES_arm64 := -mbranch-protection=standard
-# Structs of 100 to 1,000 bytes are cleared for each record: gcc's "rep stos" takes longer than the C library.
 comma := ,
+# Structs of 100 to 1,000 bytes are cleared for each record: gcc's "rep stos" takes longer than the C library.
 CLEARING_x86 := $(if $(findstring clang,$(CC)),,-mmemset-strategy=unrolled_loop:64:noalign$(comma)libcall:-1:noalign)
 OPTIMISED = $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
 FORTIFY = $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,$(if $(OPTIMISED),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))

@@ -9,7 +9,7 @@
 
 #include "emit.bpf.h"
 
-#define LIST_TRIES 64
+#define LIST_TRIES 64 /* of one step; then an entry is taken that was never used, or a released one is not used again */
 
 static __always_inline struct xpt_program_key entry_key(const struct xpt_spec *spec, __u64 handle)
 {
@@ -117,15 +117,22 @@ __noinline int entry_find(const struct xpt_spec *spec, __u64 handle)
 	return index ? *index : 0;
 }
 
-/* Made when there is none. NULL: the table is full (counted). */
-static __always_inline struct xpt_program_entry *entry_get(const struct xpt_spec *spec, __u64 handle)
+/* Made when there is none. 0: the table is full (counted). */
+static __always_inline __u32 entry_index(const struct xpt_spec *spec, __u64 handle)
 {
 	__u32 index = entry_find(spec, handle) ?: entry_make(spec, handle);
 
-	if (index)
-		return entry_at(index);
-	count_loss(XPT_LOSS_PROGRAMS);
-	return NULL;
+	if (!index)
+		count_loss(XPT_LOSS_PROGRAMS);
+	return index;
+}
+
+/* NULL: the table is full. */
+static __always_inline struct xpt_program_entry *entry_get(const struct xpt_spec *spec, __u64 handle)
+{
+	__u32 index = entry_index(spec, handle);
+
+	return index ? entry_at(index) : NULL;
 }
 
 static __always_inline bool entry_is(const struct xpt_program_entry *entry, const struct xpt_spec *spec, __u64 handle)
@@ -150,12 +157,9 @@ static __always_inline struct xpt_program_entry *entry_of_call(struct xpt_thread
 
 	if (entry && entry_is(entry, spec, handle))
 		return entry;
-	index = entry_find(spec, handle) ?: entry_make(spec, handle);
+	index = entry_index(spec, handle);
 	thread->entry[place] = index;
-	if (index)
-		return entry_at(index);
-	count_loss(XPT_LOSS_PROGRAMS);
-	return NULL;
+	return index ? entry_at(index) : NULL;
 }
 
 #endif

@@ -167,18 +167,26 @@ __noinline int region_emit(struct xpt_thread *thread, __u32 place, __u64 end)
  */
 enum { PLACE_PASSED, PLACE_FOUND, PLACE_LAST };
 
+/* PLACE_FOUND: an open region, which is a function or is none. */
+static __always_inline int place_check(const struct xpt_open_region *region, __u32 place, bool function)
+{
+	if (region->place != place)
+		return PLACE_LAST;
+	return region->start && !!region->function == function ? PLACE_FOUND : PLACE_PASSED;
+}
+
 /* Whether the region there is what the thread ends now. */
-__noinline int region_matches(const struct xpt_thread *thread, __u32 place)
+__noinline int region_matches(struct xpt_thread *thread, __u32 place)
 {
 	const struct xpt_open_region *region;
+	int found;
 
 	if (!thread)
 		return PLACE_LAST;
-	region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
-	if (region->place != place)
-		return PLACE_LAST;
-	if (!region->start || region->function)
-		return PLACE_PASSED;
+	region = region_slot(thread, place);
+	found = place_check(region, place, false);
+	if (found != PLACE_FOUND)
+		return found;
 	if (region->handle && thread->handle)
 		return region->handle == thread->handle ? PLACE_FOUND : PLACE_PASSED;
 	return region->name == thread->number ? PLACE_FOUND : PLACE_PASSED;
@@ -206,15 +214,15 @@ __noinline int function_left(struct xpt_thread *thread, __u32 place)
 {
 	struct xpt_open_region *region;
 	__u64 stack;
+	int found;
 
 	if (!thread)
 		return PLACE_LAST;
 	stack = thread->registers.stack;
 	region = region_slot(thread, place);
-	if (region->place != place)
-		return PLACE_LAST;
-	if (!region->start || !region->function)
-		return PLACE_PASSED;
+	found = place_check(region, place, true);
+	if (found != PLACE_FOUND)
+		return found;
 	if (region->handle > stack || (region->handle == stack && region->return_address == thread->return_address &&
 				       region->name != thread->registers.site))
 		return PLACE_LAST;
@@ -256,14 +264,14 @@ __noinline int function_begin(struct xpt_thread *thread, const struct xpt_spec *
 __noinline int function_ends(struct xpt_thread *thread, __u32 place, __u64 stack, __u64 end)
 {
 	struct xpt_open_region *region;
+	int found;
 
 	if (!thread)
 		return PLACE_LAST;
 	region = region_slot(thread, place);
-	if (region->place != place)
-		return PLACE_LAST;
-	if (!region->start || !region->function)
-		return PLACE_PASSED;
+	found = place_check(region, place, true);
+	if (found != PLACE_FOUND)
+		return found;
 	if (region->handle > stack)
 		return PLACE_LAST;
 	if (region->handle == stack)

@@ -51,7 +51,7 @@ struct xpt_counters_options {
 	int gpu_index;	/* only of this device (xpt_device_list()), or XPT_COUNTERS_ALL; CPU events are of no device */
 	pid_t pid;	/* only what this process and the threads and children that it will start do; 0: everybody */
 	int until_exec; /* pid: its counters begin when it executes another program, not at the start */
-	int devices_count_all; /* pid: what cannot be separated by process counts everybody; 0: it is refused */
+	int devices_count_all; /* pid: what cannot be separated by process counts all processes; 0: it is refused */
 	int continues;	       /* start after stop goes on counting; 0: it counts from 0 */
 	int no_multiplex; /* fail where not all fit into the hardware at once; else each counts a part of the time */
 	xpt_log_fn log;

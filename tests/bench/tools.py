@@ -108,7 +108,7 @@ class Recorder(Process):
 class Tracer:
     """One way to trace the loop.
 
-    start() returns when every call is traced. stop() is reported how many calls were timed and gives the share that was
+    start() returns when every call is traced. stop() gets the number of calls that were timed and gives the share that was
     seen; as calls are also made to see whether they are traced, a share that comes from a count is at most 1.
     """
     name = "untraced"

@@ -192,7 +192,7 @@ class Loads(Process):
         return self.finish()
 
     def fork(self):
-        """From now on a child is what is asked to load; its PID."""
+        """From now on a child makes the loads; its PID."""
         self._children += 1
         self.send("fork\n")
         return json.loads(self.wait_line("stdout", '"child"', self._children))["child"]

@@ -25,7 +25,7 @@ OPEN_DIRECT = 1  # writes come here at once, and not when the kernel writes its 
 
 @contextlib.contextmanager
 def below(layers, folder):
-    """The folder as it is seen through so many file systems (overlayfs) that lie over it."""
+    """The folder as it is seen through this number of overlayfs, each mounted over the one before."""
     with contextlib.ExitStack() as mounted:
         for _ in range(layers):
             upper, empty = scratch(), scratch()

@@ -4,7 +4,7 @@
 import bisect
 import collections
 
-# Identity of a node in both. Those of nested graphs may have that of others; so does what is reported of them.
+# Identity of a node in both. Those of nested graphs may have that of others; so does their row in a report.
 Node = collections.namedtuple("Node", "name operator index provider")
 
 

@@ -25,7 +25,7 @@ ALONE = "measures time"
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DESCRIPTION = os.path.join(HERE, "emulated.json")
-NODE_DESCRIPTION = os.path.join(HERE, "emulated_node.json")  # its ioctls: tells no jobs
+NODE_DESCRIPTION = os.path.join(HERE, "emulated_node.json")  # its ioctls; it reports no jobs
 EMULATED = ("--driver", DESCRIPTION, "--drivers", "emulated")
 WITH_NODE = ("--driver", DESCRIPTION, "--driver", NODE_DESCRIPTION, "--drivers", "emulated,emulated_node")
 ONLY_NODE = ("--driver", NODE_DESCRIPTION, "--drivers", "emulated_node")

@@ -370,18 +370,25 @@ while True:
 """
 
 
-@alone(ALL)
-def test_two_files_at_one_address():
-    """One process maps two files at the same place in turn: where probes belong in one, the other one gets none."""
+def check_two_files(script, seconds, owner=0):
+    """One process does what the script says with a library and another file, while recordings of all processes begin and end:
+    the library's user is unharmed. owner: of the folder that they are in."""
     folder = scratch()
     table, other = programs(folder), os.path.join(folder, "offset.so")
     shutil.copy(workload_path("hostile/offset.so"), other)
     victim = Victim(table)
-    end = time.monotonic() + (60 if LONG else 5 * min(SLOW, 3))
-    with attacker("/usr/bin/python3", "-c", ALTERNATES, os.path.join(folder, "plugin.so"), other):
+    os.chown(folder, owner, owner)
+    end = time.monotonic() + (60 if LONG else seconds * min(SLOW, 3))
+    with attacker("/usr/bin/python3", "-c", script, os.path.join(folder, "plugin.so"), other):
         while time.monotonic() < end:  # it is looked at when a recording begins, and whenever it maps
             Recorder("--all-processes", "-d", "300ms").finish()
     check_unharmed(victim.outcome(), (0, 4))
+
+
+@alone(ALL)
+def test_two_files_at_one_address():
+    """One process maps two files at the same place in turn: where probes belong in one, the other one gets none."""
+    check_two_files(ALTERNATES, 5)
 
 
 REPLACES = """import ctypes, os, sys
@@ -404,16 +411,7 @@ while True:
 @alone(ALL)
 def test_file_is_replaced():
     """A library and another one change their names all the time, as when a package replaces it: probes belong to the file, not the name."""
-    folder = scratch()
-    table, other = programs(folder), os.path.join(folder, "offset.so")
-    shutil.copy(workload_path("hostile/offset.so"), other)
-    victim = Victim(table)
-    os.chown(folder, NOBODY, NOBODY)
-    end = time.monotonic() + (60 if LONG else 3 * min(SLOW, 3))
-    with attacker("/usr/bin/python3", "-c", REPLACES, os.path.join(folder, "plugin.so"), other):
-        while time.monotonic() < end:
-            Recorder("--all-processes", "-d", "300ms").finish()
-    check_unharmed(victim.outcome(), (0, 4))
+    check_two_files(REPLACES, 3, owner=NOBODY)
 
 
 @alone(ALL)

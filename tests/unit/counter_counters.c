@@ -392,7 +392,7 @@ Test(counter_counters, refused)
 	cr_expect_eq(open_error(NULL), -EINVAL);
 }
 
-/* The short form counts everybody. */
+/* The short form counts all processes. */
 Test(counter_counters, create)
 {
 	struct xpt_counters *session;

@@ -292,7 +292,7 @@ Test(counter_perf_events, a_group_for_each_cpu)
 	cpus_free(&online);
 }
 
-/* What cannot be distinguished by process counts everybody where that is wanted. */
+/* Events that cannot be counted by process count all processes where that is wanted. */
 Test(counter_perf_events, mixed)
 {
 	struct perf_events events = of_worker();

@@ -235,7 +235,7 @@ static void tell(struct past *past, __u64 time, __u64 handle, const char *text)
 	text_free(&bytes);
 }
 
-/* A release tells an earlier time than a load that was reported before it. */
+/* A release with an earlier time than that of a load that was reported before it. */
 Test(record_context, past_is_in_the_order_of_time)
 {
 	struct past past, other;

@@ -55,7 +55,7 @@ Test(session_offline_codeobj_read, a_file)
 	cr_assert(object->data_size == 3 && !object->data && !object->file && !object->runtime && !object->pid);
 	cr_assert_eq(object->device, -1);
 	xpt_codeobj_list_free(list);
-	/* What its bytes do not tell is reported by its name. */
+	/* The name reports what the bytes do not contain. */
 	make_file(in("a.hlo"), "abc");
 	list = list_of(in("a.hlo"));
 	cr_assert_str_eq(list->objects[0]->kind, "hlo");

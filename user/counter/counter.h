@@ -18,7 +18,7 @@
 struct counter_event {
 	__u32 type;
 	__u64 config[PMU_CONFIGS];
-	struct cpus cpus; /* to open it on, where it counts everybody */
+	struct cpus cpus; /* to open it on, where it counts all processes */
 	bool of_each_cpu; /* it can count a single process */
 	bool of_device;	  /* it counts a device for all its users: for one process it would be wrong */
 	char *filter;	  /* of a tracepoint's fields, owned; NULL: all count */
@@ -47,7 +47,7 @@ struct counter_place {
 	bool highest;		 /* nvml: of several devices the highest value, not the sum */
 	const struct log *log;
 	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
-	bool mixed;	     /* of a process: what counts no single process counts everybody */
+	bool mixed;	     /* of a process: what counts no single process counts all processes */
 	/* NULL: perf_event_exists(). */
 	int (*exists)(const struct counter_event *event);
 };

@@ -36,7 +36,7 @@ struct perf_events {
 	size_t group_count;
 	pid_t pid;
 	bool until_exec, pinned;
-	bool mixed; /* what counts no single process counts everybody, else it is refused */
+	bool mixed; /* what counts no single process counts all processes, else it is refused */
 	const struct log *log;
 };
 

@@ -376,14 +376,27 @@ static int derive(const struct xpt_sample *sample, enum xpt_column column, uint6
 	return -ENODATA;
 }
 
+/* The sample itself, which is not copied, or as much of it as is known, in room. */
+static int sample_known(const struct xpt_sample *sample, struct xpt_sample *room, const struct xpt_sample **known)
+{
+	bool is_current = sample && sample->size == sizeof(*sample);
+
+	*known = is_current ? sample : room;
+	if (is_current)
+		return 0;
+	*room = (struct xpt_sample){ 0 };
+	return options_copy(room, sizeof(*room), sample);
+}
+
 int xpt_sample_column(const struct xpt_sample *sample, enum xpt_column column, uint64_t *thousandths)
 {
-	struct xpt_sample known = { 0 };
-	int error = options_copy(&known, sizeof(known), sample);
+	const struct xpt_sample *known;
+	struct xpt_sample room;
+	int error = sample_known(sample, &room, &known);
 
 	if (error || !column_exists(column))
 		return error ? error : -EINVAL;
-	return derive(&known, column, thousandths);
+	return derive(known, column, thousandths);
 }
 
 struct xpt_latencies *xpt_latencies_create(void)
@@ -415,34 +428,25 @@ static unsigned int unit(size_t column)
 	return latencies_column_whole(column) ? 1 : THOUSANDTHS;
 }
 
-static int add_known(struct xpt_latencies *latencies, const struct xpt_sample *sample)
+int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample)
 {
+	const struct xpt_sample *known;
+	struct xpt_sample room;
 	struct statistics *statistics;
 	uint64_t thousandths;
-	int error = 0;
+	int error = sample_known(sample, &room, &known);
 	size_t i;
 
+	if (error)
+		return error;
 	for (i = 0; i < XPT_COLUMNS; i++) {
-		if (derive(sample, i, &thousandths))
+		if (derive(known, i, &thousandths))
 			continue;
 		statistics = column_get(latencies, i);
 		if (!statistics || statistics_add(statistics, thousandths / (THOUSANDTHS / unit(i))))
 			error = -ENOMEM;
 	}
 	return error;
-}
-
-/* Once for each inference: a sample of this version is not copied. */
-int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample)
-{
-	struct xpt_sample known;
-	int error;
-
-	if (sample && sample->size == sizeof(*sample))
-		return add_known(latencies, sample);
-	known = (struct xpt_sample){ 0 };
-	error = options_copy(&known, sizeof(known), sample);
-	return error ?: add_known(latencies, &known);
 }
 
 int xpt_latencies_merge(struct xpt_latencies *into, const struct xpt_latencies *from)

@@ -5,10 +5,10 @@
 
 #define ROOM_FIRST 256
 
-void id_set_free(struct id_set *seen)
+void id_set_free(struct id_set *set)
 {
-	free(seen->things);
-	*seen = (struct id_set){ 0 };
+	free(set->things);
+	*set = (struct id_set){ 0 };
 }
 
 /* Where it would be if nothing else were there. */
@@ -30,62 +30,62 @@ static struct id_set_thing *place_of(struct id_set_thing *things, size_t room, p
 }
 
 /* Moves what is there into a table of that room, but for those of one process. */
-static bool rebuild(struct id_set *seen, size_t room, pid_t without)
+static bool rebuild(struct id_set *set, size_t room, pid_t without)
 {
 	struct id_set_thing *things = calloc(room, sizeof(*things));
 	size_t count = 0;
 
 	if (!things)
 		return false;
-	for (size_t i = 0; i < seen->room; i++) {
-		const struct id_set_thing *from = &seen->things[i];
+	for (size_t i = 0; i < set->room; i++) {
+		const struct id_set_thing *from = &set->things[i];
 
 		if (!from->tgid || from->tgid == without)
 			continue;
 		*place_of(things, room, from->tgid, from->object, from->class) = *from;
 		count++;
 	}
-	free(seen->things);
-	*seen = (struct id_set){ things, count, room };
+	free(set->things);
+	*set = (struct id_set){ things, count, room };
 	return true;
 }
 
-bool id_set_add(struct id_set *seen, size_t most, pid_t tgid, __u64 object, __u64 class)
+bool id_set_add(struct id_set *set, size_t most, pid_t tgid, __u64 object, __u64 class)
 {
-	if (seen->room && place_of(seen->things, seen->room, tgid, object, class)->tgid)
+	if (set->room && place_of(set->things, set->room, tgid, object, class)->tgid)
 		return false;
-	if (seen->count >= most)
+	if (set->count >= most)
 		return false;
-	if (2 * (seen->count + 1) > seen->room && !rebuild(seen, seen->room ? 2 * seen->room : ROOM_FIRST, 0))
+	if (2 * (set->count + 1) > set->room && !rebuild(set, set->room ? 2 * set->room : ROOM_FIRST, 0))
 		return false;
-	*place_of(seen->things, seen->room, tgid, object, class) = (struct id_set_thing){ tgid, object, class };
-	seen->count++;
+	*place_of(set->things, set->room, tgid, object, class) = (struct id_set_thing){ tgid, object, class };
+	set->count++;
 	return true;
 }
 
 /* Those behind it move up, as far as none gets in front of its home. */
-void id_set_remove(struct id_set *seen, pid_t tgid, __u64 object, __u64 class)
+void id_set_remove(struct id_set *set, pid_t tgid, __u64 object, __u64 class)
 {
-	struct id_set_thing *hole = seen->room ? place_of(seen->things, seen->room, tgid, object, class) : NULL;
-	size_t mask = seen->room - 1, at;
+	struct id_set_thing *hole = set->room ? place_of(set->things, set->room, tgid, object, class) : NULL;
+	size_t mask = set->room - 1, at;
 
 	if (!hole || !hole->tgid)
 		return;
-	for (at = (size_t)(hole - seen->things + 1) & mask; seen->things[at].tgid; at = (at + 1) & mask) {
-		struct id_set_thing *thing = &seen->things[at];
-		size_t home = home_of(seen->room, thing->tgid, thing->object, thing->class);
+	for (at = (size_t)(hole - set->things + 1) & mask; set->things[at].tgid; at = (at + 1) & mask) {
+		struct id_set_thing *thing = &set->things[at];
+		size_t home = home_of(set->room, thing->tgid, thing->object, thing->class);
 
-		if (((at - home) & mask) < ((at - (size_t)(hole - seen->things)) & mask))
+		if (((at - home) & mask) < ((at - (size_t)(hole - set->things)) & mask))
 			continue;
 		*hole = *thing;
 		hole = thing;
 	}
 	*hole = (struct id_set_thing){ 0 };
-	seen->count--;
+	set->count--;
 }
 
-void id_set_drop(struct id_set *seen, pid_t tgid)
+void id_set_drop(struct id_set *set, pid_t tgid)
 {
-	if (seen->count && !rebuild(seen, seen->room, tgid))
-		id_set_free(seen);
+	if (set->count && !rebuild(set, set->room, tgid))
+		id_set_free(set);
 }

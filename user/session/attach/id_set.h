@@ -20,10 +20,10 @@ struct id_set {
 };
 
 /* class: 0 where the object alone identifies it. False: it was seen before, most are there, or there is no memory. */
-bool id_set_add(struct id_set *seen, size_t most, pid_t tgid, __u64 object, __u64 class);
-void id_set_remove(struct id_set *seen, pid_t tgid, __u64 object, __u64 class);
+bool id_set_add(struct id_set *set, size_t most, pid_t tgid, __u64 object, __u64 class);
+void id_set_remove(struct id_set *set, pid_t tgid, __u64 object, __u64 class);
 /* Things of the process may be others from here on. Without memory, those of all processes may. */
-void id_set_drop(struct id_set *seen, pid_t tgid);
-void id_set_free(struct id_set *seen);
+void id_set_drop(struct id_set *set, pid_t tgid);
+void id_set_free(struct id_set *set);
 
 #endif

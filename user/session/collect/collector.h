@@ -96,7 +96,7 @@ const struct xpt_counter_info *counter_sampler_info(const struct counter_sampler
 const char *counter_sampler_of(const struct counter_sampler *sampler, size_t index);
 unsigned int counter_sampler_slots(
 	const struct counter_sampler *sampler); /* perf events around an inference; sampler: NULL is fine */
-/* Sets what of the options is about events around inferences; they are lent until the kernel's sampler has been opened. */
+/* Sets what of the options is about events around inferences; they are lent until the kernel's side has been opened. */
 void counter_sampler_lend(const struct counter_sampler *sampler,
 			  struct kern_options *options);    /* sampler: NULL is fine */
 void counter_sampler_lent(struct counter_sampler *sampler); /* it has been; NULL is fine */

@@ -315,14 +315,19 @@ void records_counts(struct collector *collector, __u64 time)
 	kern_counts(collector->kern, on_count, &counting);
 }
 
-static int on_taken(void *context, const struct xpt_program_entry *entry)
+static struct xpt_record_total total_of(const struct xpt_program_entry *entry)
 {
-	struct collector *collector = context;
-	struct xpt_record_total record = {
-		.header = { XPT_RECORD_TOTAL, sizeof(record), entry->key.tgid, clock_monotonic() },
+	return (struct xpt_record_total){
+		.header = { XPT_RECORD_TOTAL, sizeof(struct xpt_record_total), entry->key.tgid, clock_monotonic() },
 		.key = entry->key,
 		.count = entry->count,
 	};
+}
+
+static int on_taken(void *context, const struct xpt_program_entry *entry)
+{
+	struct collector *collector = context;
+	struct xpt_record_total record = total_of(entry);
 
 	records_pass_total(collector, &record);
 	return 0;
@@ -337,11 +342,7 @@ struct passing {
 static int on_passed(void *context, const struct xpt_program_entry *entry)
 {
 	struct passing *passing = context;
-	struct xpt_record_total record = {
-		.header = { XPT_RECORD_TOTAL, sizeof(record), entry->key.tgid, clock_monotonic() },
-		.key = entry->key,
-		.count = entry->count,
-	};
+	struct xpt_record_total record = total_of(entry);
 
 	if (entry->key.spec > passing->collector->registry->spec_count)
 		return 0; /* of the collector's own specs */

@@ -119,14 +119,9 @@ struct baseline {
 	struct xpt_program_count count;
 };
 
-static __u64 key_of(const struct xpt_program_key *key)
-{
-	return (__u64)key->tgid << 32 | (__u32)key->runtime << 16 | key->spec;
-}
-
 static struct baseline *baseline_find(const struct joining *joining, const struct xpt_program_key *key)
 {
-	struct map_node *node = map_find(&joining->baselines, key_of(key), key->handle);
+	struct map_node *node = map_find(&joining->baselines, selection_map_key(key), key->handle);
 
 	return node ? container_of(node, struct baseline, node) : NULL;
 }
@@ -151,7 +146,8 @@ int joining_baseline(void *context, const struct xpt_program_entry *entry)
 	struct joining *joining = context;
 	struct baseline *baseline = calloc(1, sizeof(*baseline));
 
-	if (!baseline || map_add(&joining->baselines, &baseline->node, key_of(&entry->key), entry->key.handle)) {
+	if (!baseline ||
+	    map_add(&joining->baselines, &baseline->node, selection_map_key(&entry->key), entry->key.handle)) {
 		free(baseline);
 		return -ENOMEM;
 	}

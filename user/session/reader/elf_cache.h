@@ -40,7 +40,7 @@ struct elf_cache {
 /* A file of a process, open, so that all that follows is about this one. */
 struct pinned_file {
 	struct mapped_file mapped; /* with its path, and the descriptor as the path to open */
-	struct elf_entry *file;	   /* lives as long as the elf_cache_files */
+	struct elf_entry *file;	   /* lives as long as the elf_cache */
 };
 
 /*
