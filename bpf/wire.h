@@ -458,6 +458,7 @@ enum xpt_record_kind {
 	XPT_RECORD_SYMBOL = 38, /* name of the symbol that a handle is the address of: any other name of it wins */
 	XPT_RECORD_COST = 39, /* JSON: what the probes of a call take; after its SPEC, and again when that has changed */
 	XPT_RECORD_FINGERPRINT = 40, /* the user gave a name to a fingerprint, the id; without a process */
+	XPT_RECORD_BUDGET = 41,	     /* JSON: what is traced has changed from this time on, to keep the budget for its cost */
 };
 
 struct xpt_record_header {
@@ -688,7 +689,7 @@ struct xpt_record_reading {
 
 /*
  * RUNTIME, SPEC, COST, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, FINGERPRINT, CLASS, NODE, CHOICE, MATCH,
- * LOADED, SYMBOL and END carry text (PASS has no body):
+ * LOADED, SYMBOL, BUDGET and END carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","in_order":false,"statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error;
@@ -724,14 +725,26 @@ struct xpt_record_reading {
  *		 "sha256":"...","runtime":"hip","function":"hipModuleLoadData","tid":13,"waited_ns":0,"missing":0,"error":"...",
  *		 "kernels":["vector_add"],"functions":12}
  *		time: when the call began, or was found; what is not known is missing; kernels: at most 64 names; functions: their number
+ *	BUDGET	{"action":"sampling","every":8,"programs":2,"runtime":3,"handle":4096,"cost":4.1,"budget":2}, or
+ *		{"action":"operators","on":false,...}, or {"action":"site","on":false,"function":"nrt_execute","since":1,...}
+ *		cost: what tracing took in the latest second, as budget: in percent of the CPU time of the targets; every: the largest interval
+ *		of the programs that have one other than before, programs: how many they are, runtime and handle (with the process of
+ *		the header): of the one that costs most; site: all probes of the function in the process (of the header; 0: of
+ *		several); since: time at which it was detached, when it is attached again: its calls are not counted in between
  *	THREAD, NAMED, FINGERPRINT, CLASS, CHOICE, MATCH, SYMBOL  the bare name, or expression
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
  *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1},
- *		 "probes":{"call_ns":1200,"operator_ns":1500}}
+ *		 "probes":{"call_ns":1200,"operator_ns":1500},
+ *		 "budget":{"percent":2,"targets_ns":1,"added_ns":1,"collector_ns":1,"changes":3,"coldness":0.4,
+ *		  "targets":[{"tgid":1,"cpu_ns":1,"added_ns":1}],
+ *		  "sites":[{"tgid":1,"function":"nrt_execute","class":"emulated","hits":1,"added_ns":1}]}}
  *		drivers: tracepoints attached to, their events recorded, device nodes followed, their ioctls recorded
  *		target: calls through probes, and the time they are estimated to have cost the traced processes
  *		probes: what a recorded call and an operator take longer, as measured; missing: unknown
+ *		budget: missing without one; targets_ns: CPU time of the targets while they were traced, added_ns: estimated part of
+ *		it that tracing has added, collector_ns: CPU time of the collector beside; coldness: 0: probes took as long as with warm caches,
+ *		1: as with cold ones; targets and sites: those that cost most, at most 20 each; tgid 0: several processes
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
