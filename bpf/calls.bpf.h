@@ -308,6 +308,21 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 #define COUNTED (1 << 0)
 #define COUNTED_LEFT_OUT (1 << 1)
 
+/* Shards of site_hits, a power of two; 0: there is no budget, and hits are not counted. Set before loading; all objects share it. */
+const volatile __u32 hit_shards SEC(".rodata.hits") = 0;
+
+/* The rate of a program under a budget; 1 for the first call after it was changed. */
+static __always_inline __u32 budget_rate(struct xpt_program_entry *entry, __u32 every)
+{
+	__u32 factor = entry->next;
+
+	if ((factor & XPT_TAKE_NEXT) &&
+	    __sync_val_compare_and_swap(&entry->next, factor, factor & ~XPT_TAKE_NEXT) == factor)
+		return 1;
+	factor &= ~XPT_TAKE_NEXT;
+	return factor > 1 ? every * factor : every;
+}
+
 /* Counts the thread's call, and finds whether sampling leaves it out. Bits as above. */
 __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 layer)
 {
@@ -329,6 +344,8 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 	if (!(spec->flags & XPT_SPEC_SAMPLED))
 		return COUNTED;
 	every = config->chosen_only && is_inside(thread) ? 1 : entry->sample_every ?: config->sample_every;
+	if (hit_shards && every != XPT_SAMPLE_NONE)
+		every = budget_rate(entry, every);
 	thread->sample_every = every;
 	if (every <= 1 || (every != XPT_SAMPLE_NONE && thread->number % every == 0))
 		return COUNTED;
@@ -513,7 +530,40 @@ __noinline int call_decline(struct xpt_thread *thread, const struct xpt_spec *sp
 	return 1;
 }
 
-static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
+/* Whether it is to be timed. */
+static __always_inline bool count_hit(const struct xpt_spec *spec, __u64 cookie)
+{
+	__u32 counter = spec->role == XPT_ROLE_LOADER ? 0 : (cookie >> XPT_COOKIE_HITS_SHIFT) & (XPT_HITS_MAX - 1);
+	__u32 index = (bpf_get_smp_processor_id() & (hit_shards - 1)) * XPT_HITS_MAX + counter;
+	__u64 *hits = bpf_map_lookup_elem(&site_hits, &index);
+
+	if (!hits)
+		return false;
+	return __sync_fetch_and_add(hits, 1) % XPT_HITS_TIMED_EVERY == 0 || counter == XPT_HITS_TIMED;
+}
+
+#define TIMED_STEPPED 1 /* in the time at which a hit began: it is an expensive one */
+
+__noinline int run_timed(__u64 start)
+{
+	struct xpt_shared *shared = shared_get();
+	void *nothing;
+
+	if (!shared)
+		return 0;
+	if (start & TIMED_STEPPED) {
+		__sync_fetch_and_add(&shared->stepped, 1);
+		nothing = bpf_ringbuf_reserve(&control_ring, sizeof(__u64), 0);
+		if (nothing)
+			bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+	}
+	__sync_fetch_and_add(&shared->timed_ns, bpf_ktime_get_ns() - start);
+	__sync_fetch_and_add(&shared->timed_runs, 1);
+	return 0;
+}
+
+/* *timed: when it has begun, if it is to be timed. */
+static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64 *timed)
 {
 	__u32 index = cookie & 0xffff;
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
@@ -528,6 +578,8 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		return RETURN_NOT_WANTED;
 	if (!is_meant(cookie, task->tgid))
 		return RETURN_NOT_WANTED;
+	if (hit_shards && count_hit(spec, cookie))
+		*timed = (bpf_ktime_get_ns() & ~(__u64)TIMED_STEPPED) | (cookie & XPT_COOKIE_STEPPED ? TIMED_STEPPED : 0);
 	if (config->capture != XPT_CAPTURE_ON && (config->capture == XPT_CAPTURE_OFF || !is_inside_at_end(spec)))
 		return RETURN_NOT_WANTED;
 	if (spec->role == XPT_ROLE_OPERATOR_END) {
@@ -615,6 +667,16 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 	inference_mark(thread, (spec->flags & XPT_SPEC_RUNNING) && !layer);
 	thread->depth++;
 	return RETURN_WANTED;
+}
+
+static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
+{
+	__u64 timed = 0;
+	int answer = call_try(context, cookie, &timed);
+
+	if (hit_shards && timed)
+		run_timed(timed);
+	return answer;
 }
 
 static __always_inline void call_end(struct pt_regs *context, __u64 cookie)

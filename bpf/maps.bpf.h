@@ -38,6 +38,15 @@ struct {
 	__type(value, struct xpt_thread);
 } threads __weak SEC(".maps");
 
+/* By shard and XPT_COOKIE_HITS_SHIFT: a CPU counts in the shard of its number. Sized when loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} site_hits __weak SEC(".maps");
+
 /* By index: a thread remembers those of its latest programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

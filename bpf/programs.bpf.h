@@ -90,7 +90,7 @@ __noinline int entry_make(const struct xpt_spec *spec, __u64 handle)
 		return 0;
 	key = entry_key(spec, handle);
 	entry->count = (struct xpt_program_count){};
-	entry->sample_every = 0;
+	entry->sample_every = entry->next = 0;
 	entry->key.runtime = key.runtime;
 	entry->key.spec = key.spec;
 	entry->key.handle = key.handle;

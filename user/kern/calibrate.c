@@ -16,12 +16,13 @@
 #include "base/core/process.h"
 #include "kern/private.h"
 
-#define BATCH 8		/* calls between two readings of the clock */
-#define ROUNDS 9	/* of each kind; the median counts */
-#define TIME_LIMIT 500	/* ms for everything; it takes a few */
+#define BATCH_MAX 8	/* calls between two readings of the clock */
+#define ROUNDS_MAX 15	/* of each kind; the median counts */
+#define TIME_LIMIT 500	/* ms for everything; it takes a few, under a budget 100 */
 #define SAMPLES_MAX 256 /* records of a kind that are used */
-/* Bytes of data, and lines of code, between two calls: as a program's own, they displace the first caches. */
+/* Bytes of data, and lines of code, between two calls: as a program's own, they displace the first caches; or all but the last. */
 #define DISPLACED 65536
+#define DISPLACED_COLD (2u << 20)
 #define DISPLACED_LINES "512"
 
 /* In assembler, so that it is known which instruction the probe sits on. */
@@ -91,11 +92,19 @@ static const struct kind kinds[KERN_COSTS] = {
 	[KERN_COST_OPERATOR] = { xpt_calibrate_step, xpt_calibrate_step_bare },
 };
 
+/* What the process of our own is to measure; the answer is one number of ns. */
+struct request {
+	__u32 kind;
+	__u32 displaced; /* bytes between two calls; 0: none */
+	__u32 batch, rounds;
+};
+
 /* ---- in the process of our own ---- */
 
 static __u64 object[2]; /* an operator: its class is the first word */
-static char displaced[DISPLACED];
-static __u64 measured[KERN_COSTS]; /* ns */
+static char displaced[DISPLACED_COLD];
+static struct request request;
+static __u64 measured; /* ns */
 
 static int compare(const void *a, const void *b)
 {
@@ -110,47 +119,57 @@ static __s64 median(__s64 *values, size_t count)
 	return count ? values[count / 2] : 0;
 }
 
+static void displace(void)
+{
+	if (request.displaced)
+		xpt_calibrate_walk();
+	for (size_t at = 0; at < request.displaced; at += 64)
+		((volatile char *)displaced)[at]++;
+}
+
 static __s64 time_batch(calibrate_fn call)
 {
-	__u64 start = clock_monotonic();
+	__u64 start;
 
-	for (unsigned int i = 0; i < BATCH; i++) {
-		xpt_calibrate_walk();
-		for (size_t at = 0; at < DISPLACED; at += 64)
-			((volatile char *)displaced)[at]++;
+	/* What a large one takes varies by more than a call does. */
+	if (request.batch == 1)
+		displace();
+	start = clock_monotonic();
+	for (unsigned int i = 0; i < request.batch; i++) {
+		if (request.batch > 1)
+			displace();
 		call(object, NULL);
 	}
 	return (__s64)(clock_monotonic() - start);
 }
 
-static void measure(const struct kind *kind)
+static void measure(void)
 {
-	__s64 took[ROUNDS], middle;
+	const struct kind *kind = &kinds[request.kind];
+	__s64 took[ROUNDS_MAX], middle;
 
-	for (unsigned int i = 0; i < ROUNDS; i++)
+	for (unsigned int i = 0; i < request.rounds; i++)
 		took[i] = time_batch(kind->probed) - time_batch(kind->bare);
-	middle = median(took, ROUNDS);
-	measured[kind - kinds] = middle > 0 ? (__u64)middle / BATCH : 0;
-}
-
-static void measure_operators(void)
-{
-	measure(&kinds[KERN_COST_OPERATOR]);
+	middle = median(took, request.rounds);
+	measured = middle > 0 ? (__u64)middle / request.batch : 0;
 }
 
 static void run(void *context)
 {
 	int socket = *(const int *)context;
 	pid_t pid = getpid();
-	char go;
 
-	if (send(socket, &pid, sizeof(pid), MSG_NOSIGNAL) < 0 || recv(socket, &go, 1, 0) != 1)
+	if (send(socket, &pid, sizeof(pid), MSG_NOSIGNAL) < 0)
 		return;
-	for (unsigned int i = 0; i < KERN_COST_OPERATOR; i++)
-		measure(&kinds[i]);
-	/* Operators are in an inference. */
-	xpt_calibrate_emulated(object, measure_operators);
-	send(socket, measured, sizeof(measured), MSG_NOSIGNAL);
+	while (recv(socket, &request, sizeof(request), 0) == sizeof(request)) {
+		/* Operators are in an inference. */
+		if (request.kind == KERN_COST_OPERATOR)
+			xpt_calibrate_emulated(object, measure);
+		else
+			measure();
+		if (send(socket, &measured, sizeof(measured), MSG_NOSIGNAL) < 0)
+			return;
+	}
 }
 
 /* ---- in the collector ---- */
@@ -168,7 +187,7 @@ static int note_inside(void *context, const struct xpt_record_header *record)
 	struct inside *inside = context;
 	size_t kind;
 
-	if (record->kind != XPT_RECORD_CALL)
+	if (record->kind != XPT_RECORD_CALL || !inside)
 		return 0;
 	kind = call->spec - inside->first;
 	if (kind < KERN_COSTS && inside->count[kind] < SAMPLES_MAX)
@@ -207,6 +226,7 @@ static int place(struct kern *kern, pid_t pid, __u32 first)
 			.offset = (__u64)(unsigned long)places[i].function +
 				  LANDING_BYTES * (places[i].function != xpt_calibrate_behind),
 			.spec = first + places[i].spec,
+			.hits = XPT_HITS_TIMED,
 			.entry_only = places[i].entry_only,
 		};
 	return links_attach_own(kern, pid, sites, count, &kern->calibration);
@@ -257,6 +277,63 @@ static void forget(struct kern *kern, pid_t pid)
 	bpf_map_delete_elem(bpf_map__fd(kern->main->maps.runnings), &key);
 }
 
+static int ask(int socket, const struct request *request, __u64 *answer, __u64 deadline)
+{
+	if (send(socket, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
+		return -errno;
+	return receive(socket, answer, sizeof(*answer), deadline);
+}
+
+/* As far as the summary and the page need it. */
+static int measure_costs(int socket, __u64 cost[KERN_COSTS], __u64 deadline)
+{
+	struct request request = { .displaced = DISPLACED, .batch = BATCH_MAX, .rounds = 9 };
+	int error = 0;
+
+	for (request.kind = 0; request.kind < KERN_COSTS && !error; request.kind++)
+		error = ask(socket, &request, &cost[request.kind], deadline);
+	return error;
+}
+
+/* The same, and how long the BPF programs ran. */
+static int measure_hit(struct kern *kern, int socket, const struct request *request, struct kern_hit_time *time,
+		       __u64 deadline)
+{
+	struct kern_run before = kern_run_time(kern), after;
+	int error = ask(socket, request, &time->cost, deadline);
+
+	after = kern_run_time(kern);
+	if (after.runs > before.runs)
+		time->run = (after.time - before.time) / (after.runs - before.runs);
+	kern_drain_control(kern, note_inside, NULL);
+	kern_drain_data(kern, note_inside, NULL);
+	return error;
+}
+
+/* Warm and cold, left out and recorded. */
+static int measure_hits(struct kern *kern, int socket, struct xpt_config *settings, __u64 deadline)
+{
+	int error = 0;
+
+	for (unsigned int i = 0; i < KERN_COSTS * 4 && !error; i++) {
+		bool cold = i % 2, recorded = i / 2 % 2;
+		struct request request = {
+			.kind = i / 4,
+			.displaced = cold ? DISPLACED_COLD : 0,
+			.batch = cold ? 1 : BATCH_MAX,
+			.rounds = cold ? ROUNDS_MAX : 9,
+		};
+		struct kern_hit_cost *cost = &kern->hit_costs[request.kind][cold];
+
+		settings->sample_every = recorded ? 1 : XPT_SAMPLE_NONE;
+		error = settings_write(kern, settings);
+		if (!error)
+			error = measure_hit(kern, socket, &request, recorded ? &cost->recorded : &cost->left_out,
+					    deadline);
+	}
+	return error;
+}
+
 static int calibrate(struct kern *kern, int socket, struct inside *inside, __u64 cost[KERN_COSTS], __u64 deadline)
 {
 	struct xpt_config settings = kern->settings;
@@ -271,12 +348,12 @@ static int calibrate(struct kern *kern, int socket, struct inside *inside, __u64
 	error = set_specs(kern, inside->first);
 	error = error ?: place(kern, pid, inside->first);
 	error = error ?: settings_write(kern, &settings);
-	if (!error && send(socket, "", 1, MSG_NOSIGNAL) != 1)
-		error = -errno;
-	error = error ?: receive(socket, cost, KERN_COSTS * sizeof(*cost), deadline);
-	restored = settings_write(kern, &kern->settings);
+	error = error ?: measure_costs(socket, cost, deadline);
 	kern_drain_control(kern, note_inside, inside);
 	kern_drain_data(kern, note_inside, inside);
+	if (!error && kern->hit_shards)
+		error = measure_hits(kern, socket, &settings, deadline);
+	restored = settings_write(kern, &kern->settings);
 	forget(kern, pid);
 	return restored ?: error;
 }
@@ -320,4 +397,18 @@ void kern_calibrate(struct kern *kern, __u32 first_spec)
 const struct kern_cost *kern_costs(const struct kern *kern)
 {
 	return kern->calibrated ? kern->costs : NULL;
+}
+
+const struct kern_hit_cost *kern_hit_costs(const struct kern *kern, enum kern_cost_kind kind)
+{
+	return kern->calibrated && kern->hit_shards ? kern->hit_costs[kind] : NULL;
+}
+
+struct kern_run kern_run_time(const struct kern *kern)
+{
+	return (struct kern_run){
+		.time = __atomic_load_n(&kern->shared->timed_ns, __ATOMIC_RELAXED),
+		.runs = __atomic_load_n(&kern->shared->timed_runs, __ATOMIC_RELAXED),
+		.stepped = __atomic_load_n(&kern->shared->stepped, __ATOMIC_RELAXED),
+	};
 }

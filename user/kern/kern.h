@@ -34,6 +34,7 @@ struct kern_options {
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
+	bool budget;	     /* hits are counted, and costs are measured more closely: kern_hits(), kern_unit_costs() */
 	__u64 wait_probes;   /* ns that a thread waits for its probes at most; 0: it does not */
 	__u64 wait_codes;    /* the same until its code object has been read */
 	/* Called while many probes are placed, from time to time; true: placing ends with -EINTR. NULL: it is not. */
@@ -62,6 +63,23 @@ struct kern_cost {
 /* By kind, measured on this machine in kern_open(). NULL: unknown. */
 const struct kern_cost *kern_costs(const struct kern *kern);
 
+struct kern_hit_time {
+	__u64 cost; /* ns that the call takes longer */
+	__u64 run;  /* ns that the BPF program at its entry runs; of operators: at their call and behind it, as a mean */
+};
+struct kern_hit_cost {
+	struct kern_hit_time left_out, recorded; /* by sampling: the entry alone; entry, return and record */
+};
+/* Of one kind, with warm caches [0] and with cold ones [1]. NULL: unknown, or without kern_options.budget. */
+const struct kern_hit_cost *kern_hit_costs(const struct kern *kern, enum kern_cost_kind kind);
+
+/* How long those programs have run for some hits, one in so many of each probe. */
+struct kern_run {
+	__u64 time, runs; /* ns */
+	__u64 stepped;	  /* of them, at instructions that are single-stepped: each has woken the reader of records */
+};
+struct kern_run kern_run_time(const struct kern *kern);
+
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
 /*
  * The rate of programs that have none of their own, or XPT_SAMPLE_NONE; and the roles of traced calls, bits (1 << enum
@@ -73,6 +91,11 @@ int kern_set_defaults(struct kern *kern, __u32 sample_every, __u32 roles);
  * handle is another one's by now.
  */
 int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u32 sample_every, __u64 seen);
+/*
+ * Under a budget: what the rate of one program is multiplied by, at least 1, until its handle is released. The next call is recorded
+ * whatever its number. -ESTALE: the program has been released.
+ */
+int kern_set_factor(struct kern *kern, const struct xpt_program_key *key, __u32 factor);
 /* What is recorded from now on, of all functions at once; XPT_CAPTURE_OFF after kern_open(). Off, nobody waits. */
 int kern_set_capture(struct kern *kern, enum xpt_capture capture);
 /*
@@ -124,7 +147,9 @@ struct kern_site {
 	__u64 offset;	    /* in the file */
 	__u64 semaphore;    /* 16 bits in the file's data to count up while the probe is there; 0: none */
 	__s32 loader_state; /* of the dynamic loader: bytes from the probe to r_debug.r_state; 0: unknown */
+	__u32 hits;	    /* number of its counter of hits, < XPT_HITS_MAX; 0: that of all without one */
 	__u16 spec;
+	__u8 class; /* enum site_class, for who places it */
 	bool entry_only;
 };
 
@@ -172,6 +197,9 @@ int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context);
 int kern_drain_data(struct kern *kern, kern_record_fn visit, void *context);
 
 /* ---- counters ---- */
+
+/* How often probes with this counter have been hit; 0 without kern_options.budget. */
+__u64 kern_hits(const struct kern *kern, __u32 counter);
 
 int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX]);
 typedef int (*kern_count_fn)(void *context, const struct xpt_program_entry *entry);

@@ -18,6 +18,7 @@
 #include "kern/perf.h"
 #include "kern/private.h"
 #include "target/process/process.h"
+#include "target/probe/site.h"
 
 #define MULTI_RETURN (1u << 0)	  /* BPF_F_UPROBE_MULTI_RETURN */
 #define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset: config:32-63 */
@@ -132,11 +133,14 @@ static int link_chunks(struct kern *kern, const struct link_request *request, si
 
 static __u64 site_cookie(const struct link_request *request, const struct kern_site *site)
 {
+	/* Those of the dynamic loader have no counter of their own. */
 	return site->spec |
 	       (request->family ? XPT_COOKIE_FAMILY :
 		request->pid	? XPT_COOKIE_OWN :
 				  0) |
-	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT;
+	       (site->class == SITE_STEPPED ? XPT_COOKIE_STEPPED : 0) |
+	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT |
+	       (__u64)site->hits << XPT_COOKIE_HITS_SHIFT;
 }
 
 /* Which sites get a program of the request. */

@@ -10,6 +10,7 @@
 #include "base/core/log.h"
 #include "kern/private.h"
 
+#define HIT_SHARDS_MAX 32
 #define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part of this number */
 
 const char *link_kind_name(enum link_kind kind)
@@ -60,6 +61,17 @@ static int maps_share(struct kern *kern, struct bpf_object *object)
 	return 0;
 }
 
+/* One for each CPU, within limits; a power of two. */
+static unsigned int hit_shards(void)
+{
+	int cpus = libbpf_num_possible_cpus();
+	unsigned int shards = 1;
+
+	while ((int)shards < cpus && shards < HIT_SHARDS_MAX)
+		shards *= 2;
+	return shards;
+}
+
 static int load_main(struct kern *kern, const struct kern_options *options)
 {
 	bool pairs = kern->link != LINK_SESSION;
@@ -75,6 +87,9 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 		bpf_program__set_expected_attach_type(kern->main->progs.call_return, ATTACH_UPROBE_MULTI);
 	}
 	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
+	kern->main->rodata_hits->hit_shards = kern->hit_shards = options->budget ? hit_shards() : 0;
+	if (!error && kern->hit_shards)
+		error = bpf_map__set_max_entries(kern->main->maps.site_hits, kern->hit_shards * XPT_HITS_MAX);
 	return error ?: xputrace_bpf__load(kern->main);
 }
 

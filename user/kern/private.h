@@ -27,6 +27,8 @@ struct kern {
 	__u64 *answers;			   /* XPT_WAIT_SLOTS */
 	struct xpt_family *family;	   /* XPT_FAMILY_WORDS */
 	struct xpt_program_entry *entries; /* 1 to XPT_PROGRAMS_MAX */
+	__u64 *hits;			   /* hit_shards times XPT_HITS_MAX */
+	unsigned int hit_shards;	   /* 0: hits are not counted */
 	unsigned int ring_count;
 	int ring[XPT_RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *control_reader, *data_reader;
@@ -39,7 +41,8 @@ struct kern {
 	struct attachment *trial;	/* the probe of links_try(), until unloaded; NULL */
 	struct attachment *calibration; /* so are those of kern_calibrate() */
 	struct kern_cost costs[KERN_COSTS];
-	bool calibrated; /* costs are known */
+	struct kern_hit_cost hit_costs[KERN_COSTS][2]; /* warm, cold */
+	bool calibrated;			       /* costs are known */
 };
 
 /* From then on, libbpf logs why something is refused; NULL: no longer. */

@@ -116,7 +116,7 @@ static bool entry_copy(const struct xpt_program_entry *entry, struct xpt_program
 	copy->count.lost = __atomic_load_n(&entry->count.lost, __ATOMIC_ACQUIRE);
 	copy->count.layers = __atomic_load_n(&entry->count.layers, __ATOMIC_ACQUIRE);
 	copy->sample_every = __atomic_load_n(&entry->sample_every, __ATOMIC_ACQUIRE);
-	copy->next = 0;
+	copy->next = __atomic_load_n(&entry->next, __ATOMIC_ACQUIRE);
 	return !memcmp((const void *)&entry->key, &copy->key, sizeof(copy->key));
 }
 
@@ -181,6 +181,33 @@ int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u3
 		return -ESTALE;
 	__atomic_store_n(&entry->sample_every, sample_every, __ATOMIC_RELEASE);
 	return 0;
+}
+
+int kern_set_factor(struct kern *kern, const struct xpt_program_key *key, __u32 factor)
+{
+	struct xpt_program_entry *entry;
+	__u32 index, before;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.programs), key, &index))
+		return -ESTALE;
+	entry = &kern->entries[index];
+	before = __atomic_load_n(&entry->next, __ATOMIC_ACQUIRE);
+	if (memcmp((const void *)&entry->key, key, sizeof(*key)))
+		return -ESTALE;
+	/* Only the kernel side changes it meanwhile: it has taken the next one, or released the entry. */
+	if (!__atomic_compare_exchange_n(&entry->next, &before, factor | XPT_TAKE_NEXT, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return -ESTALE;
+	return 0;
+}
+
+__u64 kern_hits(const struct kern *kern, __u32 counter)
+{
+	__u64 hits = 0;
+
+	for (__u32 shard = 0; shard < kern->hit_shards; shard++)
+		hits += __atomic_load_n(&kern->hits[(size_t)shard * XPT_HITS_MAX + counter], __ATOMIC_RELAXED);
+	return hits;
 }
 
 /* ---- processes ---- */
@@ -269,6 +296,8 @@ int shared_map(struct kern *kern)
 		error = map_memory(kern->main->maps.wait_answers, (void **)&kern->answers);
 	if (!error)
 		error = map_memory(kern->main->maps.program_entries, (void **)&kern->entries);
+	if (!error && kern->hit_shards)
+		error = map_memory(kern->main->maps.site_hits, (void **)&kern->hits);
 	return error ?: map_memory(kern->main->maps.family, (void **)&kern->family);
 }
 
@@ -282,9 +311,12 @@ void shared_unmap(struct kern *kern)
 		munmap(kern->family, map_bytes(kern->main->maps.family));
 	if (kern->entries)
 		munmap(kern->entries, map_bytes(kern->main->maps.program_entries));
+	if (kern->hits)
+		munmap(kern->hits, map_bytes(kern->main->maps.site_hits));
 	kern->shared = NULL;
 	kern->answers = NULL;
 	kern->entries = NULL;
+	kern->hits = NULL;
 	kern->family = NULL;
 }
 

@@ -22,6 +22,7 @@ struct attacher_options {
 	bool all_processes;	      /* one link a file for everybody, instead of one a file and process */
 	bool loader;		      /* threads that map a library wait in the dynamic loader for their probes */
 	bool codes;		      /* code objects are captured */
+	bool budget; /* probes are placed function by function, and can be suspended: attacher_loads() */
 	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that report programs always do */
 	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
 	int (*record)(void *context, const struct xpt_record_header *record);
@@ -84,6 +85,23 @@ int attacher_callback(struct attacher *attacher, const struct xpt_record_caller 
  * is traced in it.
  */
 const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 address);
+
+/* ---- under a budget ---- */
+
+struct attached;
+/* Probes of one function in one file and process each, until the next call of another function of the attacher; *count: how many. */
+struct attached *attacher_loads(struct attacher *attacher, size_t *count);
+/* Of the function that they are at; of the collector's own specs, too. */
+enum xpt_role attacher_role(const struct attacher *attacher, const struct attached *attached);
+/* Its name; of the collector's own specs what they are for. */
+const char *attacher_function(const struct attacher *attacher, const struct attached *attached);
+/* Takes the probes off for a while, without waiting for it. */
+void attacher_suspend(struct attacher *attacher, struct attached *attached);
+/* Places them again; 0, or why they cannot be: then they stay suspended. */
+int attacher_resume(struct attacher *attacher, struct attached *attached);
+/* Those of operators, and what is placed for them from now on. */
+void attacher_switch_operators(struct attacher *attacher, bool on);
+bool attacher_operators_off(const struct attacher *attacher);
 
 struct elf_cache *attacher_elf_cache(struct attacher *attacher);
 struct file_readers *attacher_readers(struct attacher *attacher);

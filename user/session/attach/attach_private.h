@@ -30,6 +30,12 @@ struct table_reading {
 	unsigned int count;
 };
 
+/* A file that is kept open, so that probes in it can be placed again. */
+struct kept_file {
+	const struct elf_entry *file;
+	int descriptor;
+};
+
 struct attacher {
 	struct attacher_options options;
 	const struct log *log;
@@ -40,6 +46,9 @@ struct attacher {
 	size_t reading_count;
 	struct id_set resolved; /* addresses that were handed out, by the spec of the function */
 	struct attached_list attached;
+	struct kept_file *kept; /* under a budget */
+	size_t kept_count;
+	bool operators_off;
 	bool *announced_spec;	       /* by spec: the SPEC record has been emitted */
 	bool *announced_runtime;       /* by runtime */
 	__u8 *class;		       /* by spec: enum site_class of its dearest probe; 0: it has none */

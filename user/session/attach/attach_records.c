@@ -97,7 +97,12 @@ static int attach_end(struct attacher *attacher, pid_t tgid, const struct pinned
 	end = calloc(1, sizeof(*end));
 	if (!end)
 		return -ENOMEM;
-	*end = (struct kern_site){ .offset = site->offset, .spec = operator_end_spec(attacher), .entry_only = true };
+	*end = (struct kern_site){
+		.offset = site->offset,
+		.spec = operator_end_spec(attacher),
+		.class = site->class,
+		.entry_only = true,
+	};
 	attacher->figures.sites[site->class]++;
 	attacher->ends[site->class]++;
 	return attach_sites(attacher, tgid, &pinned->mapped, pinned->file, end, 1, false);
@@ -155,7 +160,7 @@ static size_t callbacks_placed(const struct attacher *attacher, pid_t tgid, cons
 static int attach_callback(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned,
 			   const struct site *site, unsigned int spec)
 {
-	const struct kern_site wanted = { .offset = site->offset, .spec = spec, .entry_only = true };
+	const struct kern_site wanted = { .offset = site->offset, .spec = spec, .class = site->class, .entry_only = true };
 	bool there = false;
 	size_t count = callbacks_placed(attacher, tgid, pinned->file, &wanted, &there);
 	struct kern_site *placed;

@@ -17,6 +17,13 @@ struct attached_sweeper {
 	atomic_bool done;
 };
 
+__u32 attached_counter(struct attached_list *list)
+{
+	if (list->free_counter_count)
+		return list->free_counters[--list->free_counter_count];
+	return list->last_counter + 1 < XPT_HITS_TIMED ? ++list->last_counter : 0;
+}
+
 int attached_add(struct attached_list *list, const struct attached *attached)
 {
 	struct attachment *attachments[] = { attached->attachment, attached->codes };
@@ -56,14 +63,24 @@ bool attached_has(const struct attached_list *list, pid_t tgid, const struct elf
 	return false;
 }
 
-static void bury(struct attached_list *list, struct attached *attached)
+void attached_suspend(struct attached_list *list, struct attached *attached)
 {
 	struct attachment *attachments[] = { attached->attachment, attached->codes };
 
-	free(attached->sites);
-	for (size_t i = 0; i < 1 + !!attached->codes; i++)
-		if (vec_push(list->dead, list->dead_count, attachments[i]))
+	for (size_t i = 0; i < 2; i++)
+		if (attachments[i] && vec_push(list->dead, list->dead_count, attachments[i]))
 			kern_detach(list->kern, &attachments[i], 1);
+	attached->attachment = attached->codes = NULL;
+	attached->suspended = true;
+}
+
+static void bury(struct attached_list *list, struct attached *attached)
+{
+	attached_suspend(list, attached);
+	free(attached->sites);
+	/* Without memory for it, it is not used again. */
+	if (attached->load.counter)
+		vec_push(list->free_counters, list->free_counter_count, attached->load.counter);
 }
 
 static void bury_those(struct attached_list *list, bool (*is_one)(const struct attached *attached, const void *what),
@@ -184,4 +201,5 @@ void attached_free(struct attached_list *list)
 {
 	free(list->all);
 	free(list->dead);
+	free(list->free_counters);
 }

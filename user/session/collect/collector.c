@@ -185,6 +185,8 @@ int collector_create(const struct collector_options *options, struct collector *
 	}
 	if (!error)
 		error = driver_tracer_create(collector, &collector->driver_tracer);
+	if (!error)
+		error = budget_create(collector, &collector->budget);
 	if (!error && geteuid()) {
 		log_error(&collector->log, "tracing needs root: start it with sudo");
 		error = -EPERM;
@@ -318,6 +320,7 @@ static int open_kernel(struct collector *collector)
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
 		.codes = needs->codes,
+		.budget = collector->budget,
 		.wait_probes = probe_limit(collector),
 		.wait_codes = collector_code_limit(collector),
 		.placing = on_placing,
@@ -329,6 +332,7 @@ static int open_kernel(struct collector *collector)
 		.all_processes = options->all_processes,
 		.loader = options->command != NULL,
 		.codes = needs->codes,
+		.budget = collector->budget,
 		.roles = needs->roles,
 		.record = record_visit,
 		.context = collector,
@@ -486,6 +490,7 @@ int collector_start(struct collector *collector)
 	collector->ready = true;
 	collector->searched_before = attacher_searched(collector->attacher);
 	collector->started = clock_monotonic();
+	budget_start(collector->budget);
 	targets_report(collector);
 	return collector->options.command ? command_release(&collector->command) : 0;
 }
@@ -592,6 +597,7 @@ int collector_work(struct collector *collector)
 	targets_scan_pending(collector);
 	if (collector->driver_tracer && !collector->error)
 		collector->error = driver_tracer_look(collector->driver_tracer);
+	budget_look(collector->budget);
 	now = clock_monotonic();
 	if (now >= collector->losses_due) {
 		records_losses(collector);
@@ -626,6 +632,7 @@ void collector_finish(struct collector *collector)
 	counter_sampler_stop(collector->counter_sampler);
 	usleep(GRACE_US);
 	records_drain(collector);
+	budget_stop(collector->budget);
 	/* No call is recorded that removing probes makes slower. */
 	kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
 	tell_not_found(collector);
@@ -675,6 +682,7 @@ void collector_free(struct collector *collector)
 	mappings_close(collector->mappings);
 	driver_tracer_free(collector->driver_tracer);
 	counter_sampler_free(collector->counter_sampler);
+	budget_free(collector->budget);
 	kern_close(collector->kern);
 	registry_free(collector->registry);
 	command_close(&collector->command);

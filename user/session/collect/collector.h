@@ -107,6 +107,21 @@ __u64 counter_sampler_due(
 void counter_sampler_look(struct counter_sampler *sampler); /* reads them if it is due; NULL is fine */
 void counter_sampler_stop(struct counter_sampler *sampler); /* reads them for the last time; NULL is fine */
 
+/* ---- budget.c ---- */
+
+/* Keeps what tracing takes below a part of the targets' CPU time, by tracing less. */
+
+struct budget;
+
+/* *result stays NULL when there is none to keep. -ENOMEM. */
+int budget_create(struct collector *collector, struct budget **result);
+void budget_free(struct budget *budget);  /* NULL is fine, as is: */
+void budget_start(struct budget *budget); /* recording begins now */
+void budget_look(struct budget *budget);  /* measures if it is due, and changes what is traced; emits BUDGET records */
+void budget_stop(struct budget *budget);  /* before the probes are removed: measures for the last time */
+/* Member "budget" of the END record. */
+void budget_json(struct budget *budget, struct text *json);
+
 /* ---- the collector ---- */
 
 typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
@@ -192,6 +207,7 @@ struct followed {
 	bool announced;			  /* its PROCESS record has been emitted */
 	struct attacher_scanned attached; /* when it was attached to */
 	unsigned int missed;		  /* deadlines in a row */
+	__u64 cpu;			  /* ns that it had run, as the budget has read last; 0: it has not */
 	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
 };
 
@@ -219,6 +235,7 @@ struct collector {
 	struct mappings *mappings;
 	struct driver_tracer *driver_tracer;	 /* NULL: no driver is to be followed */
 	struct counter_sampler *counter_sampler; /* NULL: no counter is to be read */
+	struct budget *budget;			 /* NULL: tracing may take what it takes */
 	struct command command;
 
 	int epoll, wake;

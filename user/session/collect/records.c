@@ -414,6 +414,7 @@ static void end_json(struct collector *collector, const struct records_ending *e
 	json_add_unsigned(json, "calls", now.calls - before->calls);
 	json_add_unsigned(json, "cost_ns", now.cost > before->cost ? now.cost - before->cost : 0);
 	json_end(json, '}');
+	budget_json(collector->budget, json);
 	if (!costs)
 		return;
 	json_begin(json, "probes", '{');

@@ -111,6 +111,11 @@ struct xpt_record_text *record_cost(__u64 spec, __u64 cost, __u64 inside)
 	return record_json(XPT_RECORD_COST, 0, 0, spec, &json);
 }
 
+struct xpt_record_text *record_budget(__u32 tgid, __u64 time, struct text *json)
+{
+	return record_json(XPT_RECORD_BUDGET, tgid, time, 0, json);
+}
+
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time)
 {
 	struct text json = {};

@@ -39,6 +39,8 @@ bool record_change(const struct event *event, struct past_change *change, struct
 /* COST: ns that a recorded call takes longer, and of them between its times. */
 struct xpt_record_text *record_cost(__u64 spec, __u64 cost, __u64 inside);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
+/* BUDGET: of the object, of which all but the last bracket is there; it is freed. */
+struct xpt_record_text *record_budget(__u32 tgid, __u64 time, struct text *json);
 
 /* A driver with comparable keys: its index, and how many bits of each part. */
 struct record_join {

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/collect/budget_law.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define LEAST_TARGETS 1e8  /* ns a second: a tenth of a core, where the targets use less */
+#define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
+#define FACTOR_STEP 0.75      /* an interval is lowered when it becomes at most so many times as long */
+
+double law_limit(const struct law *law)
+{
+	double most = LEAST_TARGETS;
+
+	for (size_t i = 0; i < LAW_HIGH_WATER; i++)
+		most = fmax(most, law->high_water[i]);
+	return law->share * most;
+}
+
+double law_cost(const struct law *law, const struct law_input *input)
+{
+	return input->sites + (law->operators_off ? 0 : input->operators) + input->samples + input->idle;
+}
+
+static void note_targets(struct law *law, const struct law_input *input)
+{
+	law->age += input->seconds;
+	while (law->age >= 1) {
+		law->age -= 1;
+		law->second = (law->second + 1) % LAW_HIGH_WATER;
+		law->high_water[law->second] = 0;
+	}
+	law->high_water[law->second] = fmax(law->high_water[law->second], input->targets);
+}
+
+/* ---- sampling ---- */
+
+static double recorded_rate(const struct law_input *input)
+{
+	double rate = 0;
+
+	for (size_t i = 0; i < input->program_count; i++)
+		rate += input->programs[i].calls / input->programs[i].factor;
+	return rate;
+}
+
+static int compare(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+/*
+ * The rate of samples that each program may have at most, so that all together have as many as there are: those with fewer calls
+ * keep all of them, the most expensive ones are sampled less. INFINITY: nobody has to.
+ */
+static double fair_rate(const struct law_input *input, double samples)
+{
+	double *calls = malloc((input->program_count ?: 1) * sizeof(*calls)), left = samples, fair = INFINITY;
+
+	/* Without memory all get the same. */
+	if (!calls)
+		return samples / (double)(input->program_count ?: 1);
+	for (size_t i = 0; i < input->program_count; i++)
+		calls[i] = input->programs[i].calls;
+	qsort(calls, input->program_count, sizeof(*calls), compare);
+	for (size_t i = 0; i < input->program_count; i++) {
+		double share = left / (double)(input->program_count - i);
+
+		if (calls[i] > share) {
+			fair = share;
+			break;
+		}
+		left -= calls[i];
+	}
+	free(calls);
+	return fair;
+}
+
+static __u32 factor_for(const struct law_program *program, double fair)
+{
+	double factor = ceil(program->calls / fair);
+
+	if (!(factor > 1))
+		return 1;
+	/* One a second at least. */
+	factor = fmin(factor, fmax(1, program->calls));
+	return factor < LAW_FACTOR_MAX ? (__u32)factor : LAW_FACTOR_MAX;
+}
+
+/*
+ * Sets factors so that samples take as much as is available. lower: those that are too high; else those that are too low. Programs
+ * that do not run keep theirs.
+ */
+static bool set_factors(const struct law *law, const struct law_input *input, double available, bool lower)
+{
+	double fair = law->sample_cost > 0 ? fair_rate(input, available / law->sample_cost) : INFINITY;
+	bool changed = false;
+
+	for (size_t i = 0; i < input->program_count; i++) {
+		struct law_program *program = &input->programs[i];
+		__u32 factor = program->calls > 0 ? factor_for(program, fair) : program->factor;
+
+		if (lower ? factor <= program->factor * FACTOR_STEP : factor > program->factor) {
+			program->factor = factor;
+			changed = true;
+		}
+	}
+	return changed;
+}
+
+/* ---- less ---- */
+
+
+/* The most expensive ones, until the rest takes no more than the limit. */
+static bool suspend_sites(const struct law_input *input, double cost, double limit)
+{
+	bool changed = false;
+
+	while (cost > limit) {
+		struct law_site *most = NULL;
+
+		for (size_t i = 0; i < input->site_count; i++)
+			if (!input->site[i].suspended && (!most || input->site[i].cost > most->cost))
+				most = &input->site[i];
+		if (!most || most->cost < WORTH_SUSPENDING * limit)
+			break;
+		most->suspended = changed = true;
+		cost -= most->cost;
+	}
+	return changed;
+}
+
+static enum law_change trace_less(struct law *law, const struct law_input *input, bool urgent)
+{
+	double limit = law_limit(law), cost = law_cost(law, input), fixed = cost - input->samples;
+	double aim = LAW_AIM * limit, available = fmax(aim - fixed, LAW_KEPT * limit);
+	enum law_change change = LAW_NONE;
+
+	if (input->samples > available && set_factors(law, input, available, false)) {
+		change = LAW_SAMPLING;
+		cost = fixed + available;
+	}
+	if (cost <= limit || (change && !urgent))
+		return change;
+	if (input->has_operators && !law->operators_off && input->operators >= WORTH_SUSPENDING * limit) {
+		law->operators_off = true;
+		change = LAW_OPERATORS;
+		cost -= input->operators;
+	}
+	if (cost <= limit || (change && !urgent))
+		return change;
+	/* What the collector takes does not become less by it. */
+	if (suspend_sites(input, cost - input->idle, fmax(aim - input->idle, LAW_KEPT * limit)))
+		change = LAW_SITES;
+	return change;
+}
+
+/* ---- more ---- */
+
+/* The one that takes least, if there is room for it. */
+static bool resume_site(const struct law_input *input, double room)
+{
+	struct law_site *least = NULL;
+
+	for (size_t i = 0; i < input->site_count; i++) {
+		struct law_site *site = &input->site[i];
+
+		if (site->suspended && site->known && site->cost <= room && (!least || site->cost < least->cost))
+			least = site;
+	}
+	if (least)
+		least->suspended = false;
+	return least;
+}
+
+static enum law_change trace_more(struct law *law, const struct law_input *input)
+{
+	double limit = law_limit(law), room = LAW_AIM * limit - law_cost(law, input);
+
+	if (resume_site(input, room))
+		return LAW_SITES;
+	if (law->operators_off && input->operators <= room) {
+		law->operators_off = false;
+		return LAW_OPERATORS;
+	}
+	return set_factors(law, input, room + input->samples, true) ? LAW_SAMPLING : LAW_NONE;
+}
+
+enum law_change law_step(struct law *law, const struct law_input *input, bool urgent)
+{
+	double recorded = recorded_rate(input), cost = law_cost(law, input), limit;
+	enum law_change change = LAW_NONE;
+
+	note_targets(law, input);
+	limit = law_limit(law);
+	law->hold = law->hold > 0 ? law->hold : LAW_HOLD;
+	law->since += input->seconds;
+	law->low = cost < LAW_LOW * limit ? law->low + input->seconds : 0;
+	if (recorded * input->seconds >= 1)
+		law->sample_cost = input->samples / recorded;
+	if (cost > limit)
+		change = trace_less(law, input, urgent);
+	else if (law->low >= law->hold && law->since >= law->hold)
+		change = trace_more(law, input);
+	if (!change)
+		return change;
+	/* What was too much soon after it was allowed is tried again later each time. */
+	if (cost > limit && law->raised && law->since < 2 * LAW_HOLD)
+		law->hold = fmin(2 * law->hold, LAW_HOLD_MAX);
+	else if (cost <= limit && law->raised)
+		law->hold = LAW_HOLD;
+	law->raised = cost <= limit;
+	law->since = law->low = 0;
+	return change;
+}
