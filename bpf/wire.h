@@ -469,7 +469,7 @@ enum xpt_record_kind {
 	XPT_RECORD_SYMBOL = 38, /* name of the symbol that a handle is the address of: any other name of it wins */
 	XPT_RECORD_COST = 39, /* JSON: what the probes of a call take; after its SPEC, and again when that has changed */
 	XPT_RECORD_FINGERPRINT = 40, /* the user gave a name to a fingerprint, the id; without a process */
-	XPT_RECORD_BUDGET = 41,	     /* JSON: what is traced has changed from this time on, to keep the budget for its cost */
+	XPT_RECORD_BUDGET = 41, /* JSON: what is traced has changed from this time on, to keep the budget for its cost */
 };
 
 struct xpt_record_header {

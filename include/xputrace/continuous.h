@@ -60,7 +60,8 @@ struct xpt_continuous_options {
 
 	/*
 	 * What is traced, how, and where messages go. Required without a session (below). report_bytes is not used;
-	 * counters_per_inference and the interval of the counters are below.
+	 * counters_per_inference and the interval of the counters are below. Its budget, where it has none, is
+	 * XPT_BUDGET_CONTINUOUS percent; XPT_BUDGET_NONE: none.
 	 */
 	const struct xpt_session_options *targets;
 

@@ -172,12 +172,22 @@ struct xpt_recording_options {
 
 	/*
 	 * Records what this session traces, beside its profiles, streams and other recordings; NULL: a session of its own. Targets,
-	 * runtimes, drivers, counters, names, regions, buffers, waiting and log are the session's and not set here. Begins with
+	 * runtimes, drivers, counters, names, regions, buffers, waiting, budget and log are the session's and not set here. Begins with
 	 * xpt_session_start(), or if that was before with xpt_recording_start(); ends with its own duration, xpt_recording_stop() or xpt_recording_finish(), and the
 	 * session goes on. To be destroyed before it. The kernel records what any of them needs; of that, this one gets its own samples
 	 * and chosen programs. What runtimes below call inside inferences of programs that are not chosen stays in it.
 	 */
 	struct xpt_session *session;
+
+	/*
+	 * How much CPU time tracing may take, that which it adds to the targets together with the collector's own: in percent of the CPU
+	 * time of the targets, XPT_BUDGET_MIN to XPT_BUDGET_MAX; 0 or XPT_BUDGET_NONE: as much as it takes. It is measured while the
+	 * recording runs. Beyond the budget first fewer inferences of the most expensive programs are recorded, then operators are not
+	 * traced, then the most expensive functions are detached for a while; well below it, the same is taken back. Totals
+	 * stay exact while a function is attached; calls of one that is detached are not counted. Every change is an event of
+	 * the recording and a line of the summary, with what tracing took before it.
+	 */
+	double budget;
 };
 
 /*

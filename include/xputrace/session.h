@@ -96,6 +96,12 @@ struct xpt_session_options {
 
 	int no_wait; /* as in xpt_recording_options, with the limit */
 	uint64_t wait_limit;
+
+	/*
+	 * CPU time that tracing may take, in percent of that of the targets, as in xpt_recording_options. 0: no limit, but of targets of
+	 * continuous profiling XPT_BUDGET_CONTINUOUS, which XPT_BUDGET_NONE prevents.
+	 */
+	double budget;
 };
 
 /* Checks the options, reads the descriptions, opens the counters. Errors as xpt_recording_create(). */

@@ -133,6 +133,12 @@ enum xpt_link {
 	XPT_LINK_PERF = 3,    /* one perf event a probe */
 };
 
+/* Of a budget (recording.h), in percent: its range, no budget at all, and what continuous profiling has where none is given. */
+#define XPT_BUDGET_MIN 0.1
+#define XPT_BUDGET_MAX 100.0
+#define XPT_BUDGET_NONE (-1.0)
+#define XPT_BUDGET_CONTINUOUS 2.0
+
 #ifdef __cplusplus
 }
 #endif

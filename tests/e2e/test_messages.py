@@ -69,7 +69,8 @@ def test_bad_pid(text):
     expect(record("-p", text), 2, "-p")
 
 
-@cases("--no-such-option", "--sample=0", "--sample=x", "--link=none", "-d=never", "-d=-1s", "--name=x", "--name=0x1")
+@cases("--no-such-option", "--sample=0", "--sample=x", "--link=none", "-d=never", "-d=-1s", "--name=x", "--name=0x1",
+       "--budget=0", "--budget=101", "--budget=2x", "--budget=")
 def test_bad_option(text):
     """Options and values that do not exist are usage errors."""
     words = text.split("=", 1)

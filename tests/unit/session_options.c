@@ -63,6 +63,31 @@ Test(session_options, sampling_is_limited)
 	cr_assert_not_null(strstr(last_message, "2000000"));
 }
 
+Test(session_options, a_budget_is_a_percentage)
+{
+	const double wrong[] = { 0.05, 100.5, -2, 0.0 / 0.0, 1.0 / 0.0 };
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_expect_eq(create((struct xpt_recording_options){ .all_processes = 1, .budget = wrong[i] }), -EINVAL);
+		cr_expect_not_null(strstr(last_message, "expected a percentage from 0.1 to 100, got '"), "%s",
+				   last_message);
+	}
+}
+
+/* What is right is passed over: what is wrong comes after it. */
+Test(session_options, budgets_that_are_right)
+{
+	const double right[] = { 0, XPT_BUDGET_NONE, XPT_BUDGET_MIN, 2, XPT_BUDGET_MAX };
+	const char *file = "/nonexistent/runtime.json";
+
+	for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++)
+		cr_expect_eq(create((struct xpt_recording_options){ .all_processes = 1,
+								    .budget = right[i],
+								    .runtime_files = &file,
+								    .runtime_file_count = 1 }),
+			     -ENOENT);
+}
+
 Test(session_options, descriptions_are_read_before_anything_is_touched)
 {
 	const char *file = "/nonexistent/runtime.json";

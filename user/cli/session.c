@@ -130,6 +130,23 @@ static bool take_name(void *context, const char *value, const char **reason)
 	return *value == '@' ? add_names(context, value + 1, reason) : add_name(context, value, reason);
 }
 
+/* "2", "0.5%", "none" */
+static bool take_budget(void *context, const char *value, const char **reason)
+{
+	double *budget = context;
+	char *end;
+
+	(void)reason;
+	if (!strcmp(value, "none")) {
+		*budget = XPT_BUDGET_NONE;
+		return true;
+	}
+	if (*value != '.' && (*value < '0' || *value > '9'))
+		return false;
+	*budget = strtod(value, &end);
+	return end != value && (!*end || !strcmp(end, "%")) && *budget >= XPT_BUDGET_MIN && *budget <= XPT_BUDGET_MAX;
+}
+
 #define FIELD(name) .offset = offsetof(struct session_options, name)
 
 const struct option_entry target_options[] = {
@@ -230,6 +247,10 @@ const struct option_entry session_options[] = {
 	  FIELD(buffer_bytes), .min = 64 << 10, .max = 1 << 30 },
 	{ .group = link_option },
 	{ .group = wait_options },
+	{ 0, "budget", "PERCENT",
+	  "CPU time that tracing and the collector may take, as a share\nof the targets', 0.1 to 100; none (default: none; of\n"
+	  "continuous: 2)",
+	  OPTION_CALLBACK, FIELD(budget), .take = take_budget, .expected = "a percentage from 0.1 to 100, or none" },
 	{ 'q', "quiet", NULL, "no status line, no summary, only warnings", OPTION_FLAG, FIELD(quiet) },
 	{ .group = verbose_option },
 	{}

@@ -37,6 +37,7 @@ struct session_options {
 	enum xpt_link link;
 	bool no_wait;
 	uint64_t wait_limit, code_wait_limit; /* ns; 0: the library's */
+	double budget;			      /* percent; 0: the library's default */
 	enum xpt_log_level log_level;
 	bool quiet;
 	struct string_list counters;
@@ -72,18 +73,18 @@ bool session_counters_missing(const struct command_line *line, const struct sess
 bool session_writes_to_stdout(const struct session_options *options);
 
 /* What they mean to the library's options of recordings and sessions alike: the beginning of an initialiser. */
-#define WATCH_OPTIONS(from)                                                                                          \
-	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                            \
-	.all_processes = (from)->all_processes, .process_names = (from)->process_names.items,                        \
-	.process_name_count = (from)->process_names.count, .runtime_files = (from)->runtimes.files.items,            \
-	.runtime_file_count = (from)->runtimes.files.count, .runtimes = (from)->runtimes.only.items,                 \
-	.runtime_count = (from)->runtimes.only.count, .regions = (from)->regions.items,                              \
-	.region_count = (from)->regions.count, .driver_files = (from)->driver_files.items,                           \
-	.driver_file_count = (from)->driver_files.count, .drivers = (from)->drivers,                                 \
-	.tracefs = *(from)->tracefs ? (from)->tracefs : NULL, .names = (from)->names,                                \
-	.name_count = (from)->name_count, .name_size = sizeof(*(from)->names), .buffer_bytes = (from)->buffer_bytes, \
-	.link = (from)->link, .no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit,                          \
-	.counters = (from)->counters.items, .counter_count = (from)->counters.count, .log = print_message,           \
+#define WATCH_OPTIONS(from)                                                                                           \
+	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                             \
+	.all_processes = (from)->all_processes, .process_names = (from)->process_names.items,                         \
+	.process_name_count = (from)->process_names.count, .runtime_files = (from)->runtimes.files.items,             \
+	.runtime_file_count = (from)->runtimes.files.count, .runtimes = (from)->runtimes.only.items,                  \
+	.runtime_count = (from)->runtimes.only.count, .regions = (from)->regions.items,                               \
+	.region_count = (from)->regions.count, .driver_files = (from)->driver_files.items,                            \
+	.driver_file_count = (from)->driver_files.count, .drivers = (from)->drivers,                                  \
+	.tracefs = *(from)->tracefs ? (from)->tracefs : NULL, .names = (from)->names,                                 \
+	.name_count = (from)->name_count, .name_size = sizeof(*(from)->names), .buffer_bytes = (from)->buffer_bytes,  \
+	.link = (from)->link, .no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .budget = (from)->budget, \
+	.counters = (from)->counters.items, .counter_count = (from)->counters.count, .log = print_message,            \
 	.log_level = (from)->log_level
 
 /* Options that commands share; without another word, of struct session_options. */

@@ -167,7 +167,7 @@ int continuous_options_read(const struct xpt_continuous_options *given, struct x
 static int create_session(struct xpt_continuous *continuous, const struct xpt_continuous_options *options,
 			  const struct xpt_session_options *targets)
 {
-	const struct collector_options collector_options = {
+	struct collector_options collector_options = {
 		COLLECTOR_OPTIONS(targets),
 		.counters = targets->counters,
 		.counter_count = targets->counter_count,
@@ -177,6 +177,8 @@ static int create_session(struct xpt_continuous *continuous, const struct xpt_co
 	};
 	int error;
 
+	if (!options->session && !targets->budget)
+		collector_options.budget = XPT_BUDGET_CONTINUOUS;
 	continuous->consumer.needs = (struct collector_needs){
 		.roles = collector_level_roles(options->level),
 		.sample_every = options->sample_every,

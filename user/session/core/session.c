@@ -127,6 +127,17 @@ static bool on_interrupted(void *context)
 
 /* ---- creation ---- */
 
+static int read_budget(const struct log *log, double *percent)
+{
+	if (*percent == XPT_BUDGET_NONE)
+		*percent = 0;
+	if (!*percent || (*percent >= XPT_BUDGET_MIN && *percent <= XPT_BUDGET_MAX))
+		return 0;
+	log_error(log, "budget: expected a percentage from %g to %g, got '%g'", XPT_BUDGET_MIN, XPT_BUDGET_MAX,
+		  *percent);
+	return -EINVAL;
+}
+
 int session_create(const struct collector_options *options, struct xpt_session **result)
 {
 	struct xpt_session *session = calloc(1, sizeof(*session));
@@ -150,7 +161,8 @@ int session_create(const struct collector_options *options, struct xpt_session *
 	with.leave = on_leave;
 	with.interrupted = on_interrupted;
 	with.context = session;
-	error = collector_create(&with, &session->collector);
+	error = read_budget(&options->log, &with.budget);
+	error = error ?: collector_create(&with, &session->collector);
 	if (error) {
 		session_free(session);
 		return error;
@@ -488,7 +500,7 @@ static int join(struct xpt_session *session, const struct collector_options *opt
 
 	if (lists || options->command || options->all_processes || options->no_wait || options->wait_limit ||
 	    options->drivers || options->tracefs || options->link || options->counters_every ||
-	    options->counters_per_inference) {
+	    options->counters_per_inference || options->budget) {
 		consumer->left = true;
 		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
 		return -EINVAL;

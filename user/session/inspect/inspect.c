@@ -436,6 +436,8 @@ int xpt_inspect_create(const struct xpt_inspect_options *given, struct xpt_inspe
 	inspect->written = options.written;
 	inspect->written_context = options.written_context;
 	targets.size = sizeof(targets);
+	if (!targets.budget) /* continuous profiling has a default */
+		targets.budget = XPT_BUDGET_NONE;
 	log = (struct log){ targets.log, targets.log_context, targets.log_level };
 	error = read_settings(&log, &options, &targets, &inspect->settings);
 	if (!error && (inspect->settings.inspect || inspect->settings.on_fail))
