@@ -195,8 +195,10 @@ enum law_change law_step(struct law *law, const struct law_input *input, bool ur
 
 	note_targets(law, input);
 	limit = law_limit(law);
-	law->hold = law->hold > 0 ? law->hold : LAW_HOLD;
 	law->since += input->seconds;
+	law->kept = cost > limit ? 0 : law->kept + input->seconds;
+	if (law->hold < LAW_HOLD || law->kept > LAW_HOLD_MAX)
+		law->hold = LAW_HOLD;
 	law->low = cost < LAW_LOW * limit ? law->low + input->seconds : 0;
 	if (recorded * input->seconds >= 1)
 		law->sample_cost = input->samples / recorded;
@@ -209,8 +211,6 @@ enum law_change law_step(struct law *law, const struct law_input *input, bool ur
 	/* What was too much soon after it was allowed is tried again later each time. */
 	if (cost > limit && law->raised && law->since < 2 * LAW_HOLD)
 		law->hold = fmin(2 * law->hold, LAW_HOLD_MAX);
-	else if (cost <= limit && law->raised)
-		law->hold = LAW_HOLD;
 	law->raised = cost <= limit;
 	law->since = law->low = 0;
 	return change;

@@ -12,7 +12,7 @@
 
 #define LAW_HIGH_WATER 10 /* s: the most that the targets have used in this time counts */
 #define LAW_HOLD 10	  /* s below LAW_LOW of the budget before more is traced again */
-#define LAW_HOLD_MAX 320  /* s: after that was too much, twice as long each time */
+#define LAW_HOLD_MAX 320  /* s: after that was too much, twice as long each time; until it was kept for so long */
 #define LAW_LOW 0.7	  /* parts of the budget: below it there is room for more */
 #define LAW_AIM 0.85	  /* what a change aims at */
 #define LAW_KEPT 0.05	  /* what samples may take when all else is too much already */
@@ -55,7 +55,8 @@ struct law {
 	double sample_cost; /* ns of one sample, where that is known */
 	double low;   /* s for which the cost has been low */
 	double since; /* s since the latest change */
-	double hold;  /* s that low has to last; 0: LAW_HOLD */
+	double kept;  /* s since the budget was exceeded */
+	double hold;  /* s that low has to last */
 	bool raised;  /* the latest change was that more is traced */
 	bool operators_off;
 };
