@@ -18,6 +18,7 @@ import sys
 import time
 
 from attach import attach_section, model_section
+from budget import budget_section
 from code_objects import codeobj_section
 from continuous import continuous_section
 from cost import cost_section
@@ -46,6 +47,7 @@ SECTIONS = {
     "regions": regions_section,
     "continuous": continuous_section,
     "codeobj": codeobj_section,
+    "budget": budget_section,
 }
 
 
@@ -59,6 +61,7 @@ class Settings:
         self.convert_events = 100000 if quick else 3000000
         self.memory_seconds = (1, 3) if quick else (10, 60)
         self.model_seconds = 0.3 if quick else 2
+        self.budget_seconds = 2 if quick else 12
 
 
 def processor():

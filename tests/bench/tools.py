@@ -63,6 +63,14 @@ class Loop(Process):
     def load(self, function, threads, seconds, rate=0):
         return self.ask("load", function, threads, int(seconds * 1000), rate, timeout=seconds)
 
+    def serve(self, command):
+        """A command of several lines of answer; all but the last."""
+        answered = len(self.lines["stdout"])
+        self.send(command + "\n")
+        wait_until(lambda: any('"done"' in line for line in self.lines["stdout"][answered:]) or
+                   self.child.poll() is not None, "answer to " + command, 120)
+        return [json.loads(line) for line in self.lines["stdout"][answered:-1]]
+
     def wait_traced(self, traced):
         """Tools do not say when they have attached; the calls do."""
         def all_are():
@@ -72,6 +80,13 @@ class Loop(Process):
     def close(self):
         self.child.stdin.close()
         self.child.wait()
+
+
+def process_cpu(pid):
+    """CPU time of a process and all its threads so far, in s: exact to a clock tick."""
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def list_sites(path):

@@ -7,6 +7,10 @@
  *	cold FUNCTION MILLISECONDS		each call timed by itself, with the caches displaced before it
  *	load FUNCTION THREADS MILLISECONDS RATE	calls from several threads at once, RATE a second together; 0: without pause
  *	crowd FUNCTION PROGRAMS MILLISECONDS RATE	calls from one thread, each with the handle of the next program
+ *	serve FUNCTION PROGRAMS MILLISECONDS RATE WORK ON OFF	as a server: WORK steps of arithmetic before each call, RATE requests
+ *						a second (0: without pause) for ON milliseconds, none for OFF, by turns; one line for
+ *						each second
+ *	fork FUNCTION WORKERS MILLISECONDS WORK	the same without pause by processes that live for a second each
  */
 #include <xputrace/region.h>
 
@@ -16,6 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -258,6 +265,148 @@ static int load(const struct function *function, unsigned int threads, unsigned 
 	return 0;
 }
 
+/* ---- a server ---- */
+
+#define SECOND 1000000000ull
+#define LATENCIES_MAX (1 << 20)
+
+static volatile uint64_t worked;
+
+static void do_work(uint64_t steps)
+{
+	uint64_t value = steps;
+
+	for (uint64_t i = 0; i < steps; i++)
+		value = value * 6364136223846793005ull + 1442695040888963407ull;
+	worked = value;
+}
+
+struct serving {
+	const struct function *function;
+	unsigned int programs;
+	uint64_t end, work, on, off; /* ns; steps; ns */
+	double rate;		     /* requests a second */
+};
+
+/* When request n is due: they come at even intervals while they come. */
+static uint64_t due_at(const struct serving *serving, uint64_t start, uint64_t number)
+{
+	uint64_t active = number * 1e9 / serving->rate;
+
+	return start + active + (serving->off ? active / serving->on * serving->off : 0);
+}
+
+static void wait_until(uint64_t time)
+{
+	const struct timespec until = { time / SECOND, time % SECOND };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+		;
+}
+
+/* One second: what was served, what it took, and the latency of the slowest in a hundred. */
+static void print_second(uint64_t served, uint64_t used, uint64_t *latencies)
+{
+	size_t count = served < LATENCIES_MAX ? served : LATENCIES_MAX;
+
+	qsort(latencies, count, sizeof(*latencies), compare);
+	printf("{\"requests\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"p99_ns\":%" PRIu64 "}\n", served, used,
+	       count ? latencies[count - 1 - count / 100] : 0);
+}
+
+static void serve(const struct serving *serving)
+{
+	static uint64_t latencies[LATENCIES_MAX];
+	uint64_t start = now(), second = start, cpu = clock_read(CLOCK_THREAD_CPUTIME_ID), served = 0, number = 0;
+	uint64_t begun, ended = start, due;
+
+	while (ended - start < serving->end) {
+		begun = due = now();
+		if (serving->rate > 0) {
+			due = due_at(serving, start, number);
+			if (due > begun)
+				wait_until(due);
+			else if (!serving->off && begun - due > SECOND) /* more than it can serve */
+				due = begun;
+		} else if (serving->off && (begun - start) % (serving->on + serving->off) >= serving->on) {
+			wait_until(begun + serving->on + serving->off - (begun - start) % (serving->on + serving->off));
+			due = now();
+		}
+		do_work(serving->work);
+		serving->function->call(serving->function->handle + number % serving->programs, number);
+		ended = now();
+		if (ended - second >= SECOND) {
+			print_second(served, clock_read(CLOCK_THREAD_CPUTIME_ID) - cpu, latencies);
+			cpu = clock_read(CLOCK_THREAD_CPUTIME_ID);
+			second += (ended - second) / SECOND * SECOND;
+			served = 0;
+		}
+		if (served < LATENCIES_MAX)
+			latencies[served] = ended - due;
+		served++;
+		number++;
+	}
+	printf("{\"done\":%" PRIu64 "}\n", number);
+}
+
+/* Requests of all processes, and what they took, with what it takes to fork them. */
+static void serve_forking(const struct serving *serving, unsigned int workers)
+{
+	uint64_t *served = mmap(NULL, sizeof(*served), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t start = now(), end;
+
+	fflush(stdout);
+	while (served != MAP_FAILED && now() - start < serving->end) {
+		struct rusage before, after;
+		uint64_t requests = *served;
+
+		getrusage(RUSAGE_CHILDREN, &before);
+		for (unsigned int i = 0; i < workers; i++) {
+			if (fork())
+				continue;
+			for (end = now() + SECOND; now() < end; __atomic_fetch_add(served, 1, __ATOMIC_RELAXED)) {
+				do_work(serving->work);
+				serving->function->call(serving->function->handle, 0);
+			}
+			_exit(0);
+		}
+		while (wait(NULL) > 0)
+			;
+		getrusage(RUSAGE_CHILDREN, &after);
+		printf("{\"requests\":%" PRIu64 ",\"cpu_ns\":%llu,\"p99_ns\":0}\n", *served - requests,
+		       (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
+				       SECOND +
+			       (after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
+				before.ru_stime.tv_usec) *
+				       1000);
+	}
+	printf("{\"done\":%" PRIu64 "}\n", served == MAP_FAILED ? 0 : *served);
+}
+
+/* False: not one of the two commands that serve, or not complete. */
+static int serve_command(const char *line, const char *command, const struct function *function)
+{
+	struct serving serving = { .function = function, .programs = 1 };
+	unsigned int workers;
+
+	if (!strcmp(command, "serve") &&
+	    sscanf(line, "%*s %*s %u %" SCNu64 " %lf %" SCNu64 " %" SCNu64 " %" SCNu64, &serving.programs, &serving.end,
+		   &serving.rate, &serving.work, &serving.on, &serving.off) == 6 && serving.programs) {
+		serving.end *= 1000000;
+		serving.on *= 1000000;
+		serving.off *= 1000000;
+		serve(&serving);
+		return 1;
+	}
+	if (!strcmp(command, "fork") &&
+	    sscanf(line, "%*s %*s %u %" SCNu64 " %" SCNu64, &workers, &serving.end, &serving.work) == 3) {
+		serving.end *= 1000000;
+		serve_forking(&serving, workers);
+		return 1;
+	}
+	return 0;
+}
+
 int main(void)
 {
 	char line[160], command[8], name[32];
@@ -279,6 +428,8 @@ int main(void)
 			time_cold(function, milliseconds * 1000000);
 			continue;
 		}
+		if (serve_command(line, command, function))
+			continue;
 		if (sscanf(line, "%*s %*s %u %" SCNu64 " %lf", &count, &milliseconds, &rate) != 3)
 			return 2;
 		if (!strcmp(command, "load") && !load(function, count, 1, milliseconds * 1000000, rate))
