@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A second reader of recordings, from user/record/FORMAT.md and bpf/wire.h: for what no report shows."""
+"""A second reader and writer of recordings, from user/record/FORMAT.md and bpf/wire.h: for what no report shows, and nothing records."""
 
 import collections
 import json
 import struct
 
 CALL, SPEC, LOST, PASS, END = 1, 16, 19, 21, 24
-CODE_OBJECT, CODE_UNLOADED, SYMBOL = 36, 37, 38
+CODE_OBJECT, CODE_UNLOADED, SYMBOL, BUDGET = 36, 37, 38, 41
 NUMBERED = 1 << 3
 
 Call = collections.namedtuple("Call", "tgid tid spec start end flags sample program number")
@@ -74,3 +74,73 @@ class Recording:
 
     def of_role(self, role):
         return [call for call in self.calls if self.specs[call.spec]["role"] == role]
+
+
+# ---- writing ----
+
+def crc32c(data):
+    """Castagnoli, reflected."""
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def text_record(kind, tgid, time, text, number=0):
+    text = text if isinstance(text, bytes) else json.dumps(text, separators=(",", ":")).encode()
+    padded = text + bytes(-len(text) % 8)
+    return struct.pack("<HHIQQII", kind, 32 + len(padded), tgid, time, number, len(text), 0) + padded
+
+
+def rewrite(path, output, change):
+    """A recording of one chunk as change() makes it from a list of records: (kind, tgid, time, bytes)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    begin, = struct.unpack_from("<I", data, 16)
+    end = begin + 24 + struct.unpack_from("<I", data, begin + 8)[0]
+    assert end == len(data), "%s has several chunks" % path
+    at, records = begin + 24, []
+    while at < end:
+        kind, size, tgid, time = struct.unpack_from("<HHIQ", data, at)
+        records.append((kind, tgid, time, data[at:at + size]))
+        at += size
+    records = change(records)
+    body = b"".join(record[3] for record in records)
+    header = b"XPCK" + struct.pack("<III", 0, len(body), len(records))
+    with open(output, "wb") as file:
+        file.write(data[:begin] + header + struct.pack("<II", crc32c(header + bytes(8) + body), 0) + body)
+
+
+BUDGET_FIGURES = {"percent": 2, "targets_ns": 10000000, "added_ns": 140000, "collector_ns": 30000, "changes": 6, "coldness": 0.4,
+                  "targets": [{"tgid": 31023, "cpu_ns": 9000000, "added_ns": 140000}],
+                  "sites": [{"tgid": 31023, "function": "nrt_execute", "class": "emulated", "hits": 2, "added_ns": 2400}]}
+
+
+def with_budget(path, output):
+    """kept/counted.xpt as if it had a budget: with a change every ms from 13 ms on. When it began, ns."""
+    whole = Recording(path)
+    program, = {call.program for call in whole.of_role("execute")}
+    runtime, = {spec["runtime"] for spec in whole.specs.values()}
+
+    def change(records):
+        (kind, tgid, time, record), = [one for one in records if one[0] == END]
+        start = time - whole.end["detach_ns"] - whole.end["duration_ns"]
+        costs = {"cost": 4.1, "budget": 2}
+        changes = [(31023, {"action": "sampling", "every": 8, "programs": 2, "runtime": runtime, "handle": program}),
+                   (31023, {"action": "site", "on": False, "function": "nrt_execute"}),
+                   (7, {"action": "site", "on": False, "function": "other"}),
+                   (31023, {"action": "site", "on": True, "function": "nrt_execute", "since": start + 14000000}),
+                   (0, {"action": "operators", "on": False}), (0, {"action": "operators", "on": True})]
+        begin.append(start)
+        times = [start + ms * 1000000 for ms in range(13, 19)]  # behind the calls
+        added = [(BUDGET, tgid, time, text_record(BUDGET, tgid, time, {**text, **costs}))
+                 for time, (tgid, text) in zip(times, changes)]
+        end = (kind, tgid, time, text_record(END, tgid, time, {**whole.end, "budget": BUDGET_FIGURES}))
+        at = [one[0] for one in records].index(END)
+        return records[:at] + added + [end] + records[at + 1:]
+
+    begin = []
+    rewrite(path, output, change)
+    return begin[0]

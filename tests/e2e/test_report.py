@@ -5,7 +5,8 @@ import collections
 import os
 import re
 
-from harness import XPUTRACE, Recorder, Trace, cases, need, run, scratch, standin
+from harness import ROOT, XPUTRACE, Recorder, Trace, cases, need, run, scratch, standin
+from recordings import BUDGET_FIGURES, with_budget
 from strict_csv import strict_rows
 from test_flat import start_of
 
@@ -155,3 +156,57 @@ def test_wrong_usage(words):
     """Refused before anything is read."""
     done = run([need(XPUTRACE, "collector"), "report", "/no/such/file"] + words.split())
     assert done.status == 2 and words.split()[0] in done.stderr, done.stderr
+
+
+def budget(*options):
+    """
+    Of a report of a recording with a budget: its changes and their events by ms from the begin, and the metadata. Options that are
+    numbers are such times.
+    """
+    path, output = os.path.join(scratch(), "budget.xpt"), os.path.join(scratch(), "budget.json")
+    begin = with_budget(os.path.join(ROOT, "tests/e2e/kept/counted.xpt"), path)
+    words = [one if isinstance(one, str) else "%.6fms" % ((begin - 10**9) / 1e6 + one) for one in options]
+    trace = report("-o", output, *words, path=path)
+
+    def moment(microseconds):
+        return round((microseconds * 1000 - begin) / 1e6, 3)
+
+    events = {moment(event["ts"]): event for event in trace.events if event["pid"] == (1 << 30) + 1026 and event["ph"] == "i"}
+    return {moment(one["time_us"]): one for one in trace.metadata["budget_changes"]}, events, trace.metadata
+
+
+BUDGETS = {
+    "whole": ([], [13, 14, 15, 16, 17, 18], 6),
+    "process": (["-p", "31023"], [13, 14, 16, 17, 18], 5),
+    "begin": (["--from", 14.5], [13, 14, 15, 16, 17, 18], 4),
+    "part": (["--from", 16.5, "--to", 17.5], [13, 15, 17], 1),
+    "end": (["--from", 18.5], [13, 15], 0),
+}
+
+
+@cases(*BUDGETS)
+def test_budget(name):
+    """Changes that keep the budget: of the process, with those before the part that are in force when it begins."""
+    options, changes, shown = BUDGETS[name]
+    found, events, metadata = budget(*options)
+    assert sorted(found) == changes and sorted(events) == changes[len(changes) - shown:], (sorted(found), sorted(events))
+    assert metadata["budget"] == BUDGET_FIGURES
+    assert (found[13]["program"], found[13]["every"], found[13]["cost"]) == ("neuron-0.0", 8, 4.1)
+    for time, event in events.items():
+        assert {**found[time], "time_us": None} == {**event["args"], "time_us": None}, event
+
+
+def test_budget_summary():
+    """Lines of changes and estimates."""
+    path = os.path.join(scratch(), "budget.xpt")
+    with_budget(os.path.join(ROOT, "tests/e2e/kept/counted.xpt"), path)
+    lines = [line[8:] for line in report(path=path).stdout.splitlines() if line.startswith("budget: ")]
+    assert lines == ["2 %; tracing took about 1.7 % of the CPU time of the targets (1.4 % in them, 0.3 % collector)",
+                     "at 13.0ms, 4.1 %: 1 inference in 8 of neuron-0.0 and of 1 more program is recorded",
+                     "nrt_execute of process 31023 was not traced or counted from 14.0ms to 16.0ms",
+                     "other of process 7 was not traced or counted from 15.0ms on",
+                     "at 17.0ms, 4.1 %: operators are not traced", "at 18.0ms, 4.1 %: operators are traced again",
+                     "counts lack the calls of functions while they were not traced",
+                     "about 1.6 % of the CPU time of process 31023",
+                     "about 1.7 % of that for nrt_execute of process 31023: 2 hits of 1.20us, emulated",
+                     "measured: hits times the cost of a probe of its kind on this machine, 40 % between warm and cold caches"], lines

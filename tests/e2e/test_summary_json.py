@@ -6,6 +6,7 @@ import os
 import re
 
 from harness import ROOT, XPUTRACE, cases, entries_of, plain_name, need, run, scratch, results_in, workload_path
+from recordings import with_budget
 
 RUN = [workload_path("linked-nrt"), "nrt", "--calls", "60", "--programs", "2"]
 
@@ -103,6 +104,8 @@ def test_fields_are_documented_and_seen():
     summaries.append(summary("record", "--format", "none", "-d", "300ms", "--", *RUN[:2], "--calls", "1", "--programs", "1",
                              "--duration-us", "1000000")[0])
     assert [one["calls"] for one in summaries[-2]["regions"]] and summaries[-1]["lost"] == {"open": 1}, summaries[-2:]
+    with_budget(os.path.join(ROOT, "tests/e2e/kept/counted.xpt"), recording)
+    summaries.append(summary("report", "-q", recording)[0])
     known, seen = documented(), set()
     for read in summaries:
         for name in fields_of(read):

@@ -437,6 +437,7 @@ static void describe(struct model *model)
 		text_feed(model, XPT_RECORD_SPEC, i, text);
 		text_feed(model, XPT_RECORD_COST, i, "{\"cost_ns\":1500,\"inside_ns\":600}");
 	}
+	text_feed(model, XPT_RECORD_BUDGET, 0, "{\"action\":\"sampling\",\"every\":8,\"runtime\":0,\"handle\":1}");
 }
 
 /* Times are in steps of about a millisecond: some waits of the model are over within an input. */

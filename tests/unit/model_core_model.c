@@ -292,3 +292,88 @@ Test(model_core_model, freeing_nothing)
 {
 	model_free(NULL);
 }
+
+static int feed_budget(struct fixture *f, __u32 tgid, __u64 time, const char *text)
+{
+	int error = feed_text(f, XPT_RECORD_BUDGET, tgid, time, 0, text);
+
+	return error ?: model_flush(f->model);
+}
+
+Test(model_core_model, changes_that_keep_the_budget)
+{
+	struct fixture *f = fixture_toy();
+	const struct model_budget_change *change;
+
+	toy_load(f, 0x7fffffffffffffff, "resnet50", 10, 20); /* a double would round it */
+	cr_assert_eq(feed_budget(f, 1, 100,
+				 "{\"action\":\"sampling\",\"every\":8,\"programs\":2,\"runtime\":0,"
+				 "\"handle\":9223372036854775807,\"cost\":4.1,\"budget\":2}"),
+		     0);
+	cr_assert_eq(feed_budget(f, 0, 200, "{\"action\":\"operators\",\"on\":false,\"cost\":3.2,\"budget\":2}"), 0);
+	cr_assert_eq(feed_budget(f, 7, 300, "{\"action\":\"site\",\"on\":true,\"function\":\"f\",\"since\":150}"), 0);
+	cr_assert_eq(feed_budget(f, 7, 400, "{\"action\":\"site\",\"on\":true,\"function\":\"f\",\"since\":500}"), 0);
+	cr_assert_eq(feed_budget(f, 9, 500, "{\"action\":\"sampling\",\"every\":1,\"cost\":-1,\"budget\":1e300}"), 0);
+	cr_assert_eq(model_budget_change_count(f->model), 5);
+	cr_assert_eq(f->kinds[EVENT_BUDGET], 5);
+	change = model_budget_change(f->model, 0);
+	cr_assert(change->action == BUDGET_SAMPLING && change->time == 100 && change->tgid == 1);
+	cr_assert(change->every == 8 && change->programs == 2);
+	cr_assert_str_eq(change->name, "resnet50");
+	cr_assert_float_eq(change->cost, 4.1, 1e-9);
+	cr_assert_float_eq(change->budget, 2, 1e-9);
+	change = model_budget_change(f->model, 1);
+	cr_assert(change->action == BUDGET_OPERATORS && !change->on && !change->name);
+	change = model_budget_change(f->model, 2);
+	cr_assert(change->action == BUDGET_SITE && change->on && change->since == 150 && change->tgid == 7);
+	cr_assert_str_eq(change->name, "f");
+	cr_assert_eq(model_budget_change(f->model, 3)->since, 0, "later than the change");
+	change = model_budget_change(f->model, 4);
+	cr_assert(!change->name && change->programs == 1 && change->cost == 0 && change->budget == 0);
+	fixture_free(f);
+}
+
+Test(model_core_model, changes_that_are_malformed_or_unknown)
+{
+	static const char *const malformed[] = {
+		"",
+		"[]",
+		"{",
+		"{}",
+		"{\"action\":7}",
+		"{\"action\":\"sampling\"}",
+		"{\"action\":\"sampling\",\"every\":0}",
+		"{\"action\":\"sampling\",\"every\":-8}",
+		"{\"action\":\"sampling\",\"every\":1e99}",
+		"{\"action\":\"sampling\",\"every\":\"8\"}",
+		"{\"action\":\"operators\"}",
+		"{\"action\":\"operators\",\"on\":1}",
+		"{\"action\":\"site\",\"on\":false}",
+		"{\"action\":\"site\",\"on\":false,\"function\":\"\"}",
+		"{\"action\":\"site\",\"function\":\"f\"}",
+	};
+	struct fixture *f = fixture_toy();
+
+	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+		cr_expect_eq(feed_budget(f, 1, 100 + i, malformed[i]), -EBADMSG, "%s", malformed[i]);
+	cr_assert_eq(feed_budget(f, 1, 200, "{\"action\":\"stacks\",\"on\":false}"), 0, "of a newer version");
+	cr_assert_eq(model_budget_change_count(f->model), 0);
+	cr_assert_eq(f->kinds[EVENT_BUDGET], 0);
+	fixture_free(f);
+}
+
+Test(model_core_model, more_changes_than_are_kept)
+{
+	struct fixture *f = fixture_toy();
+
+	f->quiet = true;
+	for (unsigned int i = 0; i < MODEL_BUDGET_CHANGES_MAX + 7; i++)
+		cr_assert_eq(feed_text(f, XPT_RECORD_BUDGET, 1, 100 + i, 0,
+				       "{\"action\":\"site\",\"on\":false,\"function\":\"f\"}"),
+			     0);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(model_budget_change_count(f->model), MODEL_BUDGET_CHANGES_MAX);
+	cr_assert_eq(model_budget_changes_left_out(f->model), 7);
+	cr_assert_eq(f->kinds[EVENT_BUDGET], MODEL_BUDGET_CHANGES_MAX + 7);
+	fixture_free(f);
+}

@@ -284,3 +284,57 @@ Test(record_context, costs)
 	cr_assert_str_eq(known(&context), "16 0 3 spec\n39 0 3 2\n16 0 4 other\n");
 	context_free(&context);
 }
+
+static void change(struct context *context, __u32 tgid, __u64 time, const char *text)
+{
+	take(context, XPT_RECORD_BUDGET, tgid, time, 0, text);
+}
+
+#define SITE(name, on) "{\"action\":\"site\",\"on\":" on ",\"function\":\"" name "\",\"cost\":1}"
+
+/* Of changes that keep the budget, what is in force. */
+Test(record_context, budget)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	change(&context, 1, 100, "{\"action\":\"sampling\",\"every\":2,\"programs\":1}");
+	change(&context, 2, 200, "{\"action\":\"sampling\",\"every\":16,\"programs\":2}");
+	change(&context, 0, 300, "{\"action\":\"operators\",\"on\":false}");
+	change(&context, 1, 400, SITE("f", "false"));
+	change(&context, 1, 400, SITE("g", "false"));
+	change(&context, 2, 400, SITE("f", "false"));
+	task(&context, XPT_TASK_EXIT, 3, 0, 450);
+	cr_assert_str_eq(known(&context),
+			 "41 2 0 {\"action\":\"sampling\",\"every\":16,\"programs\":2}\n"
+			 "41 0 0 {\"action\":\"operators\",\"on\":false}\n"
+			 "41 1 0 " SITE("f", "false") "\n41 1 0 " SITE("g", "false") "\n41 2 0 " SITE("f",
+												      "false") "\n");
+	change(&context, 1, 500, SITE("f", "true"));
+	task(&context, XPT_TASK_EXIT, 2, 0, 550);
+	cr_assert_str_eq(known(&context), "41 2 0 {\"action\":\"sampling\",\"every\":16,\"programs\":2}\n"
+					  "41 0 0 {\"action\":\"operators\",\"on\":false}\n"
+					  "41 1 0 " SITE("g", "false") "\n");
+	change(&context, 0, 600, "{\"action\":\"operators\",\"on\":true}");
+	change(&context, 1, 600, "{\"action\":\"sampling\",\"every\":1,\"programs\":2}");
+	change(&context, 1, 399, SITE("g", "true")); /* before */
+	cr_assert_str_eq(known(&context), "41 1 0 " SITE("g", "false") "\n");
+	task(&context, XPT_TASK_EXEC, 1, 0, 700);
+	cr_assert_str_eq(known(&context), "");
+	context_free(&context);
+}
+
+Test(record_context, has)
+{
+	struct context context;
+	struct text bytes = {};
+
+	context_init(&context, SIZE_MAX);
+	change(&context, 1, 100, SITE("f", "false"));
+	stream_text(&bytes, XPT_RECORD_BUDGET, 1, 100, 0, SITE("f", "false"));
+	cr_assert(context_has(&context, (const void *)bytes.data));
+	change(&context, 1, 200, SITE("f", "false"));
+	cr_assert_not(context_has(&context, (const void *)bytes.data));
+	text_free(&bytes);
+	context_free(&context);
+}

@@ -240,3 +240,47 @@ Test(record_window_snapshot, what_the_visitor_returns_ends_the_walk)
 	account_init(&none);
 	small_free(&small, &none);
 }
+
+static int note_budget(void *context, const struct xpt_record_header *record)
+{
+	const struct xpt_record_text *text = (const void *)record;
+
+	if (record->kind != XPT_RECORD_BUDGET)
+		return 0;
+	text_bytes(context, text->text, text->length);
+	text_string(context, record->time <= 1000 ? " before " : " in it ");
+	return 0;
+}
+
+/* What was in force when it begins, then the changes in it; of functions only those of the process. */
+Test(record_window_snapshot, changes_that_keep_the_budget)
+{
+	const struct snapshot_part part = { .roles = roles, .tgid = 1 };
+	struct snapshot *snapshot;
+	struct text changes = {};
+	struct small small;
+
+	small_init(&small);
+	stream_text(&small.bytes, XPT_RECORD_BUDGET, 2, 100, 0, "{\"action\":\"sampling\",\"every\":4}");
+	stream_text(&small.bytes, XPT_RECORD_BUDGET, 2, 200, 0, "{\"action\":\"sampling\",\"every\":8}");
+	stream_text(&small.bytes, XPT_RECORD_BUDGET, 1, 300, 0,
+		    "{\"action\":\"site\",\"on\":false,\"function\":\"f\"}");
+	stream_text(&small.bytes, XPT_RECORD_BUDGET, 1, 400, 0, "{\"action\":\"site\",\"on\":true,\"function\":\"f\"}");
+	small_evict(&small, 1000);
+	stream_text(&small.bytes, XPT_RECORD_BUDGET, 2, 1100, 0, "{\"action\":\"sampling\",\"every\":1}");
+	stream_text(&small.bytes, XPT_RECORD_BUDGET, 1, 1200, 0,
+		    "{\"action\":\"site\",\"on\":false,\"function\":\"g\"}");
+	stream_text(&small.bytes, XPT_RECORD_BUDGET, 2, 1300, 0,
+		    "{\"action\":\"site\",\"on\":false,\"function\":\"g\"}");
+	small_add(&small);
+	cr_assert_eq(window_snapshot(small.window, &snapshot), 0);
+	cr_assert_eq(snapshot_each(snapshot, &part, note_budget, &changes), 0);
+	text_bytes(&changes, "", 1);
+	cr_assert_str_eq(changes.data, "{\"action\":\"sampling\",\"every\":8} before "
+				       "{\"action\":\"sampling\",\"every\":1} in it "
+				       "{\"action\":\"site\",\"on\":false,\"function\":\"g\"} in it ");
+	snapshot_free(snapshot);
+	text_free(&changes);
+	text_free(&small.bytes);
+	window_free(small.window);
+}

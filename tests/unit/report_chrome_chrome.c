@@ -753,3 +753,49 @@ Test(report_chrome_chrome, a_pipe_that_is_not_read_for_a_while)
 	unlink(path);
 	free(path);
 }
+
+Test(report_chrome_chrome, changes_that_keep_the_budget)
+{
+	struct model_budget_change changes[] = {
+		{ .time = 1000,
+		  .action = BUDGET_SAMPLING,
+		  .tgid = 100,
+		  .name = "res\"net",
+		  .every = 8,
+		  .programs = 2,
+		  .cost = 4.1,
+		  .budget = 2 },
+		{ .time = 2000, .action = BUDGET_OPERATORS, .cost = 3, .budget = 2 },
+		{ .time = 3000, .action = BUDGET_SITE, .tgid = 100, .name = "nrt_execute", .on = true, .since = 1500 },
+	};
+	struct event events[3];
+	const cJSON *event;
+	cJSON *json;
+
+	for (int i = 0; i < 3; i++)
+		events[i] = (struct event){ .kind = EVENT_BUDGET, .budget = &changes[i] };
+	json = document(events, 3);
+	cr_assert_eq(count_events(json), 5, "and the name and place of its process");
+	event = event_at(json, 0);
+	cr_assert_str_eq(string_at(event, "name"), "process_name");
+	cr_assert_str_eq(string_at(at(event, "args"), "name"), "budget");
+	cr_assert_eq(number_at(event, "pid"), (1u << 30) + 1026);
+	event = event_at(json, 2);
+	cr_assert_str_eq(string_at(event, "ph"), "i");
+	cr_assert_eq(number_at(event, "pid"), (1u << 30) + 1026);
+	cr_assert_float_eq(number_at(event, "ts"), 1, 1e-9);
+	cr_assert_str_eq(string_at(event, "name"), "sampling: 1 in 8");
+	cr_assert_str_eq(string_at(at(event, "args"), "action"), "sampling");
+	cr_assert_str_eq(string_at(at(event, "args"), "program"), "res\"net");
+	cr_assert_eq(number_at(at(event, "args"), "every"), 8);
+	cr_assert_eq(number_at(at(event, "args"), "programs"), 2);
+	cr_assert_eq(number_at(at(event, "args"), "pid"), 100);
+	cr_assert_float_eq(number_at(at(event, "args"), "cost"), 4.1, 1e-9);
+	cr_assert_float_eq(number_at(at(event, "args"), "budget"), 2, 1e-9);
+	cr_assert_str_eq(string_at(event_at(json, 3), "name"), "operators off");
+	event = event_at(json, 4);
+	cr_assert_str_eq(string_at(event, "name"), "nrt_execute on");
+	cr_assert_float_eq(number_at(at(event, "args"), "since_us"), 1.5, 1e-9);
+	cr_assert(cJSON_IsTrue(at(at(event, "args"), "on")));
+	cJSON_Delete(json);
+}

@@ -472,3 +472,114 @@ Test(report_table_summary, tracing_is_unknown)
 	free(printed);
 	model_free(model);
 }
+
+/* ---- the budget ---- */
+
+#define BUDGET_END                                                                                                    \
+	"{\"duration_ns\":30000000000,\"detach_ns\":1000000000,\"budget\":{\"percent\":2,\"targets_ns\":10000000000," \
+	"\"added_ns\":140000000,\n\"collector_ns\":30000000,\"changes\":5,\"coldness\":0.4,"                          \
+	"\"targets\":[{\"tgid\":1234,\"cpu_ns\":9000000000,\"added_ns\":90000000},"                                   \
+	"{\"tgid\":0,\"cpu_ns\":1000000000,\"added_ns\":50000000}],"                                                  \
+	"\"sites\":[{\"tgid\":1234,\"function\":\"nrt_execute\",\"class\":\"emulated\",\"hits\":126000,"              \
+	"\"added_ns\":126000000}]}}"
+
+static void feed_budget(struct model *model, __u32 tgid, double seconds, const char *text)
+{
+	feed_text(model, XPT_RECORD_BUDGET, tgid, 0, (__u64)(seconds * 1e9), text);
+}
+
+/* It has begun at 100 s. */
+static void feed_changes(struct model *model)
+{
+	feed_budget(model, RECORDS_TGID, 112.4,
+		    "{\"action\":\"sampling\",\"every\":8,\"programs\":2,\"runtime\":3,\"handle\":20480,"
+		    "\"cost\":4.1,\"budget\":2}");
+	feed_budget(model, 0, 113.4, "{\"action\":\"operators\",\"on\":false,\"cost\":3.2,\"budget\":2}");
+	feed_budget(model, 123, 114.4, "{\"action\":\"site\",\"on\":false,\"function\":\"nrt_execute\"}");
+	feed_budget(model, 0, 115, "{\"action\":\"site\",\"on\":false,\"function\":\"nrt_execute\"}");
+	feed_budget(model, 123, 124.4,
+		    "{\"action\":\"site\",\"on\":true,\"function\":\"nrt_execute\",\"since\":114400000000}");
+	feed_budget(model, 124, 125, "{\"action\":\"site\",\"on\":true,\"function\":\"f\",\"since\":90000000000}");
+	feed_budget(model, 9, 126, "{\"action\":\"sampling\",\"every\":1,\"programs\":3,\"cost\":0.034}");
+	feed_budget(model, 0, 127, "{\"action\":\"operators\",\"on\":true,\"cost\":0}");
+}
+
+Test(report_table_summary, budget)
+{
+	struct model *model = model_with_calls(0x5000, 1, 1500000);
+	char *printed;
+
+	feed_changes(model);
+	feed_text(model, XPT_RECORD_END, 0, 0, 131000000000, BUDGET_END);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_not_null(
+		strstr(printed,
+		       "budget: 2 %; tracing took about 1.7 % of the CPU time of the targets (1.4 % in them, 0.3 % collector)\n"
+		       "budget: at 12.4s, 4.1 %: 1 inference in 8 of 0x5000 and of 1 more program is recorded\n"
+		       "budget: at 13.4s, 3.2 %: operators are not traced\n"
+		       "budget: nrt_execute of process 123 was not traced or counted from 14.4s to 24.4s\n"
+		       "budget: nrt_execute of several processes was not traced or counted from 15.0s on\n"
+		       "budget: f of process 124 was not traced or counted from the begin to 25.0s\n"
+		       "budget: at 26.0s, 0.03 %: each inference of 3 programs is recorded\n"
+		       "budget: at 27.0s, 0 %: operators are traced again\n"
+		       "budget: counts lack the calls of functions while they were not traced\n"
+		       "budget: about 1 % of the CPU time of process 1234\n"
+		       "budget: about 5 % of the CPU time of several processes\n"
+		       "budget: about 90 % of that for nrt_execute of process 1234: 126000 hits of 1.00us, emulated\n"
+		       "budget: measured: hits times the cost of a probe of its kind on this machine, 40 % between warm and "
+		       "cold caches\n"),
+		"%s", printed);
+	free(printed);
+	model_free(model);
+}
+
+Test(report_table_summary, more_changes_than_are_shown)
+{
+	struct model *model = model_with_calls(0x5000, 1, 1500000);
+	char *printed, *line;
+	unsigned int lines = 0;
+
+	for (int i = 0; i < 25; i++)
+		feed_budget(model, 0, 0.011 + i, "{\"action\":\"operators\",\"on\":false,\"cost\":3}");
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	for (line = printed; (line = strstr(line, ": operators are not traced\n")); line++)
+		lines++;
+	cr_expect_eq(lines, 10);
+	cr_expect_not_null(strstr(printed, "budget: at 10.0ms, 3 %: operators are not traced\n"),
+			   "from the first call on:\n%s", printed);
+	cr_expect_not_null(strstr(printed, "budget: and 15 more changes\n"));
+	cr_expect_null(strstr(printed, "measured"));
+	cr_expect_null(strstr(printed, "budget: counts"));
+	free(printed);
+	model_free(model);
+}
+
+/* What a recording has is shown, whatever it is. */
+Test(report_table_summary, hostile_budgets)
+{
+	static const char *const ends[] = {
+		"{\"budget\":7}",
+		"{\"budget\":{\"percent\":1e400,\"targets\":7,\"sites\":{}}}",
+		"{\"duration_ns\":9e17,\"budget\":{\"percent\":0.3,\"targets_ns\":-1,\"added_ns\":1e17,\"targets\":[7,null]}}",
+		"{\"budget\":{\"percent\":2,\"sites\":[{\"tgid\":1e17,\"added_ns\":1,\"function\":\"\\u001b[2J\"}]}}",
+	};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		struct model *model = model_with_calls(0x5000, 1, 1500000);
+		char *printed, *json;
+
+		feed_budget(model, 7, 1, "{\"action\":\"site\",\"on\":false,\"function\":\"\\u001b[2J\\n\"}");
+		feed_text(model, XPT_RECORD_END, 0, 0, 2000000000, ends[i]);
+		cr_assert_eq(model_flush(model), 0);
+		printed = summary(model, 0);
+		cr_expect_null(strchr(printed, 0x1b), "%s", printed);
+		cr_expect_not_null(strstr(printed, " was not traced or counted from "));
+		cr_assert_eq(summary_json(model, 0, &json), 0);
+		cr_expect_null(strchr(json, '\n'));
+		free(json);
+		free(printed);
+		model_free(model);
+	}
+}

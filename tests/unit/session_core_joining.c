@@ -197,3 +197,18 @@ Test(session_core_joining, state)
 		if (passed[i].record.kind == XPT_RECORD_LOADED)
 			cr_expect_eq(((struct xpt_record_text *)&passed[i])->id, HANDLE + 1);
 }
+
+/* What was changed to keep the budget and is in force. */
+Test(session_core_joining, budget)
+{
+	know(record_text(XPT_RECORD_BUDGET, 5, 100, 0, "{\"action\":\"sampling\",\"every\":2}"));
+	know(record_text(XPT_RECORD_BUDGET, 5, 200, 0, "{\"action\":\"sampling\",\"every\":8}"));
+	know(record_text(XPT_RECORD_BUDGET, 0, 200, 0, "{\"action\":\"operators\",\"on\":false}"));
+	know(record_text(XPT_RECORD_BUDGET, 0, 300, 0, "{\"action\":\"operators\",\"on\":true}"));
+	cr_expect_not(takes(XPT_RECORD_BUDGET, SINCE));
+	cr_expect(takes(XPT_RECORD_BUDGET, SINCE + 1));
+	cr_assert_eq(joining_state(&joining, &dump, on_record, NULL), 0);
+	cr_assert_eq(passed_of(XPT_RECORD_BUDGET), 1);
+	cr_expect_eq(passed[0].record.time, SINCE);
+	cr_expect(strstr(((const struct xpt_record_text *)&passed[0])->text, ":8}"));
+}

@@ -122,6 +122,33 @@ Test(session_core_selection, samples)
 	cr_expect_eq(left_out(LAUNCH + 1, 0, false), 3 + 1, "counted by its function");
 }
 
+/* To keep a budget, the kernel may record fewer calls of a program than were asked for. */
+Test(session_core_selection, the_kernel_samples_too)
+{
+	static const struct {
+		__u32 kernel, every, both;
+	} cases[] = { { 1, 4, 4 },
+		      { 2, 4, 4 },
+		      { 8, 4, 8 },
+		      { 6, 4, 12 },
+		      { 5, 3, 15 },
+		      { 0, 4, 4 },
+		      { 1 << 20, 3, 3 << 20 },
+		      { 999983, 999979, UINT32_MAX } };
+
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct xpt_record_call *taken;
+
+		take(RUN, 0);
+		selection.every = cases[i].every;
+		call.record.sample = cases[i].kernel;
+		taken = pass(&call.record);
+		cr_assert(taken);
+		cr_expect_eq(taken->sample, cases[i].both, "1 in %u of 1 in %u: %u", cases[i].every, cases[i].kernel,
+			     taken->sample);
+	}
+}
+
 /* They have the number of their inference, which nobody gets to see. */
 Test(session_core_selection, operators)
 {

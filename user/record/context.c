@@ -58,6 +58,46 @@ static char *member_find(const struct xpt_record_text *record, const char *key)
 	return found && found + strlen(key) < record->text + record->length ? found + strlen(key) : NULL;
 }
 
+/* Whether a member is just this, as the collector writes it. */
+static bool member_is(const struct xpt_record_text *record, const char *key, const char *value)
+{
+	const char *found = member_find(record, key);
+
+	return found && (size_t)(record->text + record->length - found) >= strlen(value) &&
+	       !memcmp(found, value, strlen(value));
+}
+
+static bool is_site(const struct xpt_record_header *record)
+{
+	return member_is((const void *)record, "\"action\":", "\"site\"");
+}
+
+/* Everything is traced again: nothing needs to be known of the changes before. */
+static bool is_taken_back(const struct xpt_record_header *record)
+{
+	const struct xpt_record_text *text = (const void *)record;
+
+	return member_is(text, "\"on\":", "true") || member_is(text, "\"every\":", "1,") ||
+	       member_is(text, "\"every\":", "1}");
+}
+
+/* The latest change of each action counts; of functions, of each one. */
+static __u64 budget_number(const struct xpt_record_text *record)
+{
+	const char *key = is_site(&record->header) ? "\"function\":\"" : "\"action\":\"";
+	const char *value = member_find(record, key), *end = record->text + record->length, *quote;
+
+	if (!value)
+		return 0;
+	quote = memchr(value, '"', (size_t)(end - value));
+	return hash_text(*key, value, (size_t)((quote ?: end) - value));
+}
+
+bool context_is_common(const struct xpt_record_header *record)
+{
+	return !record->tgid || (record->kind == XPT_RECORD_BUDGET && !is_site(record));
+}
+
 /* Those without a handle are identified by where they come from. */
 static __u64 code_number(const struct xpt_record_text *record)
 {
@@ -82,6 +122,8 @@ static __u64 record_number(const struct xpt_record_header *record)
 		return choice_number((const void *)record);
 	case XPT_RECORD_CODE_OBJECT:
 		return code_number((const void *)record);
+	case XPT_RECORD_BUDGET:
+		return budget_number((const void *)record);
 	default:
 		return ((const struct xpt_record_text *)record)->id;
 	}
@@ -131,6 +173,7 @@ static bool is_owned(__u16 kind)
 	case XPT_RECORD_LOADED:
 	case XPT_RECORD_SYMBOL:
 	case XPT_RECORD_CODE_OBJECT:
+	case XPT_RECORD_BUDGET:
 		return true;
 	default:
 		return false;
@@ -388,31 +431,33 @@ static int take_task(struct context *context, const struct xpt_record_task *task
 	}
 }
 
-static void unload_code(struct context *context, const struct xpt_record_text *record)
+/* What it is about is not in force any more. */
+static void take_back(struct context *context, __u64 key, __u64 number, __u64 time)
 {
-	struct map_node *node = map_find(&context->entries, key_of(XPT_RECORD_CODE_OBJECT, 0, record->header.tgid),
-					 record->id);
+	struct map_node *node = map_find(&context->entries, key, number);
 	struct entry *entry = node ? container_of(node, struct entry, node) : NULL;
 
-	if (entry && entry->record->time <= record->header.time)
+	if (entry && entry->record->time <= time)
 		entry_remove(context, entry);
 }
 
 int context_take(struct context *context, const struct xpt_record_header *record)
 {
+	const __u32 tgid = context_is_common(record) ? 0 : record->tgid;
 	struct xpt_record_header *copy;
 	int error = 0;
 
 	if (record->kind == XPT_RECORD_TASK) {
 		error = take_task(context, (const void *)record);
 	} else if (record->kind == XPT_RECORD_CODE_UNLOADED) {
-		unload_code(context, (const void *)record);
+		take_back(context, key_of(XPT_RECORD_CODE_OBJECT, 0, tgid), record_number(record), record->time);
+	} else if (record->kind == XPT_RECORD_BUDGET && is_taken_back(record)) {
+		take_back(context, key_of(record->kind, 0, tgid), record_number(record), record->time);
 	} else {
 		copy = copy_record(record);
 		if (copy && record->kind == XPT_RECORD_CODE_OBJECT)
 			code_found((void *)copy);
-		error = copy ? put(context, key_of(record->kind, 0, record->tgid), record_number(record), copy) :
-			       -ENOMEM;
+		error = copy ? put(context, key_of(record->kind, 0, tgid), record_number(record), copy) : -ENOMEM;
 	}
 	make_room(context);
 	return error;
@@ -426,6 +471,14 @@ int context_load(struct context *context, __u16 runtime, const struct xpt_record
 
 	make_room(context);
 	return error;
+}
+
+bool context_has(const struct context *context, const struct xpt_record_header *record)
+{
+	const __u32 tgid = context_is_common(record) ? 0 : record->tgid;
+	const struct map_node *node = map_find(&context->entries, key_of(record->kind, 0, tgid), record_number(record));
+
+	return node && container_of(node, const struct entry, node)->record->time == record->time;
 }
 
 void context_release(struct context *context, __u32 tgid, __u16 runtime, __u64 handle)

@@ -39,12 +39,16 @@ void context_free(struct context *context);
 
 /* Whether a record of this kind defines something for others: context_take() is for those but LOADED, and for TASK. */
 bool context_is(const struct xpt_record_header *record);
+/* Whether it is about several processes, or none: a change of the budget may have the process that costs most, but is about all. */
+bool context_is_common(const struct xpt_record_header *record);
 /*
  * Takes the contents of the record; those of the latest time count, in whatever order they come, but a code object's
  * unload comes after its load. -ENOMEM: it is not known.
  */
 int context_take(struct context *context, const struct xpt_record_header *record);
-/* The same of a LOADED record. */
+/* Whether the record, not a LOADED one, is what is known by now. */
+bool context_has(const struct context *context, const struct xpt_record_header *record);
+/* The same as context_take() of a LOADED record. */
 int context_load(struct context *context, __u16 runtime, const struct xpt_record_text *record);
 /* Ends a LOADED record: the handle has been released. */
 void context_release(struct context *context, __u32 tgid, __u16 runtime, __u64 handle);

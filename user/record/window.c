@@ -552,7 +552,7 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 	default:
 		/* Counts are of all the time that a program has run; an end there is only one. */
 		return context_is(record) && record->time >= walk->from &&
-		       (!record->tgid || is_of_target(walk, record));
+		       (context_is_common(record) || is_of_target(walk, record));
 	}
 }
 
@@ -565,7 +565,7 @@ static int visit_text(const struct walk *walk, struct text *text)
 
 	for (size_t at = 0; at < text->length && !result; at += record->size) {
 		record = (const void *)(text->data + at);
-		if (!record->tgid || is_of_target(walk, record))
+		if (context_is_common(record) || is_of_target(walk, record))
 			result = walk->visit(walk->context, record);
 	}
 	text_free(text);

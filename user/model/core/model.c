@@ -59,6 +59,9 @@ void model_free(struct model *model)
 	functions_free(&model->functions);
 	traced_drivers_free(&model->drivers);
 	reorder_free(&model->reorder);
+	for (size_t i = 0; i < model->budget.count; i++)
+		free((char *)model->budget.all[i].name);
+	free(model->budget.all);
 	free(model->end_text);
 	free(model);
 }
@@ -221,6 +224,9 @@ static int json_deliver(struct model *model, const struct xpt_record_text *recor
 	case XPT_RECORD_CODE_OBJECT:
 		error = code_load_deliver(model, record, object);
 		break;
+	case XPT_RECORD_BUDGET:
+		error = budget_deliver(model, record, object);
+		break;
 	default:
 		error = node_deliver(model, record, object);
 		break;
@@ -280,6 +286,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 		return -ENOMEM;
 	free(model->end_text);
 	model->end_text = text;
+	model->end_time = record->header.time;
 	return 0;
 }
 
@@ -306,6 +313,7 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 	case XPT_RECORD_LOADED:
 	case XPT_RECORD_CODE_OBJECT:
 	case XPT_RECORD_NODE:
+	case XPT_RECORD_BUDGET:
 		return json_deliver(model, text);
 	case XPT_RECORD_THREAD:
 		return thread_deliver(model, text);
@@ -545,6 +553,26 @@ __u64 model_last_time(const struct model *model)
 const char *model_end_text(const struct model *model)
 {
 	return model->end_text;
+}
+
+__u64 model_end_time(const struct model *model)
+{
+	return model->end_time;
+}
+
+size_t model_budget_change_count(const struct model *model)
+{
+	return model->budget.count;
+}
+
+const struct model_budget_change *model_budget_change(const struct model *model, size_t index)
+{
+	return &model->budget.all[index];
+}
+
+__u64 model_budget_changes_left_out(const struct model *model)
+{
+	return model->budget.left_out;
 }
 
 __u64 model_wait_count(const struct model *model)

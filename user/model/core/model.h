@@ -87,8 +87,14 @@ void model_unused_names(const struct model *model,
 __u64 model_lost(const struct model *model, enum xpt_loss cause);
 __u64 model_first_time(const struct model *model); /* of any call; 0: none */
 __u64 model_last_time(const struct model *model);
-/* The JSON text of the END record; NULL: the recording was cut short. */
+/* The JSON text of the END record; NULL: the recording was cut short. And its time, ns; 0: the same. */
 const char *model_end_text(const struct model *model);
+__u64 model_end_time(const struct model *model);
+
+/* In order of time; the last ones may be left out, beyond MODEL_BUDGET_CHANGES_MAX. */
+size_t model_budget_change_count(const struct model *model);
+const struct model_budget_change *model_budget_change(const struct model *model, size_t index);
+__u64 model_budget_changes_left_out(const struct model *model);
 __u64 model_wait_count(const struct model *model);
 __u64 model_wait_time(const struct model *model); /* ns, sum */
 

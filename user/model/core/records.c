@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/core/json.h"
+#include "base/core/vec.h"
 #include "model/core/state.h"
 
 /* ---- what the kernel has counted ---- */
@@ -277,6 +278,132 @@ int statedump_deliver(struct model *model, const struct xpt_record_text *record,
 	free(loaded.name);
 	free(loaded.region);
 	return error < 0 ? error : 0;
+}
+
+/* ---- what is traced, as the budget permits ---- */
+
+#define FUNCTION_NAME_MAX 1024 /* bytes kept */
+
+static const char *const action_names[BUDGET_ACTIONS] = {
+	[BUDGET_SAMPLING] = "sampling",
+	[BUDGET_OPERATORS] = "operators",
+	[BUDGET_SITE] = "site",
+};
+
+const char *budget_action_name(enum budget_action action)
+{
+	return action_names[action];
+}
+
+/* Numbers of the parser are rounded beyond 2^53. */
+static __u64 handle_of(const struct xpt_record_text *record)
+{
+	struct json_part text = { record->text, record->length };
+	char digits[24] = "";
+
+	if (json_is_object(text.text, text.length))
+		text = json_member(text, "handle");
+	if (text.length < sizeof(digits))
+		memcpy(digits, text.text, text.length);
+	return strtoull(digits, NULL, 10);
+}
+
+/* The latest with the handle: it may have been released since it ran. */
+static const char *program_name_of(const struct model *model, const struct xpt_record_text *record, const cJSON *object)
+{
+	const __u64 handle = handle_of(record);
+	const char *name = NULL;
+	__s64 runtime;
+
+	if (json_integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &runtime))
+		return NULL;
+	for (size_t i = 0; i < model->programs.count; i++) {
+		const struct model_program *program = &model->programs.all[i]->view;
+
+		if (program->handle == handle && program->runtime_index == (unsigned int)runtime &&
+		    program->process->tgid == record->header.tgid)
+			name = program->name;
+	}
+	return name;
+}
+
+/* Percent; what is no amount of anything is 0. */
+static double percent(const cJSON *object, const char *key)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsNumber(value) && value->valuedouble > 0 && value->valuedouble < 1e9 ? value->valuedouble : 0;
+}
+
+/* change->name is still that of the object or program. */
+static int budget_parse(const struct model *model, const struct xpt_record_text *record, const cJSON *object,
+			struct model_budget_change *change)
+{
+	const cJSON *on = cJSON_GetObjectItemCaseSensitive(object, "on");
+	__s64 every = 1, programs = 1, since = 0;
+	int error = 0;
+
+	if (change->action == BUDGET_SAMPLING) {
+		error = json_integer_get(object, "every", 1, UINT32_MAX, &every);
+		json_integer_get(object, "programs", 0, UINT32_MAX, &programs);
+		change->name = program_name_of(model, record, object);
+	} else if (!cJSON_IsBool(on)) {
+		error = -EBADMSG;
+	}
+	if (change->action == BUDGET_SITE) {
+		change->name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "function"));
+		if (!change->name || !*change->name)
+			error = -EBADMSG;
+	}
+	json_integer_get(object, "since", 0, 1ll << 62, &since);
+	change->on = cJSON_IsTrue(on);
+	change->every = (unsigned int)every;
+	change->programs = (unsigned int)programs;
+	change->since = change->on && (__u64)since < change->time ? (__u64)since : 0;
+	change->cost = percent(object, "cost");
+	change->budget = percent(object, "budget");
+	return error;
+}
+
+static int budget_keep(struct model *model, const struct model_budget_change *change)
+{
+	struct model_budget_change kept = *change;
+
+	if (model->budget.count == MODEL_BUDGET_CHANGES_MAX) {
+		model->budget.left_out++;
+		return 0;
+	}
+	if (change->name) {
+		kept.name = strndup(change->name, text_cut(change->name, strlen(change->name), FUNCTION_NAME_MAX));
+		if (!kept.name)
+			return -ENOMEM;
+	}
+	if (!vec_push(model->budget.all, model->budget.count, kept))
+		return 0;
+	free((char *)kept.name);
+	return -ENOMEM;
+}
+
+/* An action that is not known is one of a newer version. */
+int budget_deliver(struct model *model, const struct xpt_record_text *record, const cJSON *object)
+{
+	const char *action = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "action"));
+	struct model_budget_change change = { .time = record->header.time, .tgid = record->header.tgid };
+	const struct event event = { .kind = EVENT_BUDGET, .budget = &change };
+	int error;
+
+	if (!action)
+		return -EBADMSG;
+	while (change.action < BUDGET_ACTIONS && strcmp(action, action_names[change.action]))
+		change.action++;
+	if (change.action == BUDGET_ACTIONS)
+		return 0;
+	error = budget_parse(model, record, object, &change);
+	if (error)
+		return error;
+	error = budget_keep(model, &change);
+	event_dispatch_emit(&model->events, &event);
+	return error;
 }
 
 /* ---- names by handle or fingerprint ---- */

@@ -64,6 +64,12 @@ struct model {
 	__u64 first_time, last_time;
 	__u64 wait_count, wait_time;
 	char *end_text;
+	__u64 end_time;
+	struct {
+		struct model_budget_change *all; /* names owned */
+		size_t count;
+		__u64 left_out;
+	} budget;
 	__u64 keys[XPT_KEYS_MAX]; /* of the call that is being delivered */
 };
 
@@ -84,6 +90,9 @@ int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
 /* records.c: a program that was there before. -EBADMSG, -ENOMEM. */
 int statedump_deliver(struct model *model, const struct xpt_record_text *record, const struct cJSON *object);
+
+/* records.c: less or more is traced. -EBADMSG, -ENOMEM. */
+int budget_deliver(struct model *model, const struct xpt_record_text *record, const struct cJSON *object);
 
 /* records.c: the name of what has, or will have, a handle. -ENOMEM. */
 int named_deliver(struct model *model, const struct xpt_record_text *record);

@@ -43,6 +43,8 @@ enum event_kind {
 	EVENT_READING = 17,  /* value of a counter */
 	EVENT_LAUNCH = 18,   /* a launch, once it is known in which operator it was made */
 	EVENT_CODE = 19,     /* a code object was loaded, found or unloaded */
+	EVENT_BUDGET =
+		20, /* less or more is traced from here on, to keep the budget; its change may not outlive the event */
 };
 
 struct event_call {
@@ -291,6 +293,7 @@ struct event {
 		struct event_reading reading;
 		struct event_launch launch;
 		struct event_code code;
+		const struct model_budget_change *budget;
 	};
 };
 

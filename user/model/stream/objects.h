@@ -31,6 +31,7 @@ struct event_call;
 #define MODEL_CODE_LOADS_MAX 8192   /* handles that are loaded; the unload of the oldest ones beyond is not reported */
 #define MODEL_SYMBOLS_MAX 65536	    /* further ones are for programs that are there already (XPT_LOSS_NAMES) */
 #define MODEL_SINKS_MAX 8
+#define MODEL_BUDGET_CHANGES_MAX 4096 /* further ones are events, and counted */
 
 /* A described function, from its XPT_RECORD_SPEC. Strings are valid UTF-8 only by luck: writers must check. */
 struct model_function {
@@ -280,6 +281,32 @@ struct model_code_totals {
 		__u64 loads;
 	} kinds[32]; /* in the order in which they came; those that are too many are the last, "(others)" */
 	unsigned int kind_count;
+};
+
+enum budget_action {
+	BUDGET_SAMPLING = 0,
+	BUDGET_OPERATORS = 1,
+	BUDGET_SITE = 2, /* the probes of a function in a process, or in several */
+	BUDGET_ACTIONS,
+};
+
+const char *budget_action_name(enum budget_action action); /* "sampling": in records and for machines */
+
+/*
+ * A change of what is traced, to keep the budget for what tracing costs. Strings are valid UTF-8 only by luck. Lives as long
+ * as the model.
+ */
+struct model_budget_change {
+	__u64 time; /* from here on; in a part of a recording at its begin: it was so before */
+	enum budget_action action;
+	bool on;	  /* operators, or the site, are traced again */
+	__u32 tgid;	  /* of the program, or of the site; 0: of several, or unknown */
+	const char *name; /* of the program that costs most, as it was then, or of the site's function; NULL: unknown */
+	unsigned int
+		every; /* sampling: one inference in so many is recorded, of the programs with a new interval at most */
+	unsigned int programs; /* sampling: how many these are */
+	__u64 since;	       /* a site that is traced again: since then it was not; 0: unknown */
+	double cost, budget;   /* percent of the targets' CPU time: what tracing took just before, and may take */
 };
 
 /*

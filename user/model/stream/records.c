@@ -86,6 +86,7 @@ static const struct record_kind {
 	[XPT_RECORD_SYMBOL] = TEXT(RANK_KNOWN_FIRST),
 	[XPT_RECORD_COST] = TEXT(RANK_KNOWN_FIRST),
 	[XPT_RECORD_FINGERPRINT] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_BUDGET] = TEXT(RANK_AFTER), /* programs that were there before are known */
 };
 
 static const struct record_kind *kind_of(const struct xpt_record_header *record)

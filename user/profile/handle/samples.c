@@ -189,6 +189,8 @@ __u64 event_time(const struct event *event)
 		return event->launch.end;
 	case EVENT_CODE:
 		return event->code.time;
+	case EVENT_BUDGET:
+		return event->budget->time;
 	default:
 		return 0;
 	}

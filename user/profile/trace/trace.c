@@ -598,7 +598,8 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:
 	case EVENT_LAUNCH: /* the call has been taken */
-		return 0;  /* names come at the end of a document (trace_names), counts in its metadata */
+	case EVENT_BUDGET:
+		return 0; /* names come at the end of a document (trace_names), counts in its metadata */
 	}
 	return 0;
 }

@@ -116,7 +116,7 @@ static void dropped(void *context, bool any)
 	struct chrome_events *events = &((struct chrome *)context)->events;
 
 	chrome_jobs_forget_names(&events->jobs);
-	events->counters = false;
+	events->counters = events->budget = false;
 	events->any = any;
 }
 

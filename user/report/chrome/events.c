@@ -425,18 +425,19 @@ static void add_counter(struct chrome_events *events, const struct event_counter
 	text_literal(text, "}}");
 }
 
-/* Counters belong to no traced process. */
-static void show_counters(struct chrome_events *events)
+/* Of what belongs to no traced process. */
+static void show_process(struct chrome_events *events, __u32 pid, const char *name, bool *shown)
 {
 	struct text *text = events->text;
 
-	if (events->counters)
+	if (*shown)
 		return;
-	events->counters = true;
-	chrome_begin_metadata(events, CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, "process_name");
-	text_literal(text, ",\"args\":{\"name\":\"counters\"}}");
-	chrome_begin_metadata(events, CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, "process_sort_index");
-	chrome_unsigned(text, ",\"args\":{\"sort_index\":", CHROME_COUNTERS_PID);
+	*shown = true;
+	chrome_begin_metadata(events, pid, pid, "process_name");
+	chrome_string(text, ",\"args\":{\"name\":", name);
+	text_literal(text, "}}");
+	chrome_begin_metadata(events, pid, pid, "process_sort_index");
+	chrome_unsigned(text, ",\"args\":{\"sort_index\":", pid);
 	text_literal(text, "}}");
 }
 
@@ -447,7 +448,7 @@ static void add_reading(struct chrome_events *events, const struct event_reading
 	const char *unit = *counter->unit ? counter->unit : "count";
 	struct text *text = events->text;
 
-	show_counters(events);
+	show_process(events, CHROME_COUNTERS_PID, "counters", &events->counters);
 	chrome_begin(events, 'C', CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, reading->since);
 	chrome_name(text, counter->name);
 	text_literal(text, ",\"args\":{\"");
@@ -501,6 +502,28 @@ static void add_lost(struct chrome_events *events, const struct event_lost *lost
 	text_string(text, loss_name(lost->cause));
 	chrome_unsigned(text, "\",\"count\":", lost->count);
 	chrome_microseconds(text, ",\"since_us\":", lost->since);
+	text_literal(text, "}}");
+}
+
+static void add_budget(struct chrome_events *events, const struct model_budget_change *change)
+{
+	const char *name = change->name ?: "?";
+	struct text *text = events->text;
+
+	show_process(events, CHROME_BUDGET_PID, "budget", &events->budget);
+	begin_process_instant(events, CHROME_BUDGET_PID, CHROME_BUDGET_PID, change->time);
+	if (change->action == BUDGET_SAMPLING) {
+		chrome_unsigned(text, "\"sampling: 1 in ", change->every);
+	} else if (change->action == BUDGET_OPERATORS) {
+		text_string(text, change->on ? "\"operators on" : "\"operators off");
+	} else {
+		text_literal(text, "\"");
+		text_json_part(text, name, strlen(name));
+		text_string(text, change->on ? " on" : " off");
+	}
+	text_literal(text, "\"");
+	json_begin(text, "args", '{');
+	chrome_budget_change(text, change);
 	text_literal(text, "}}");
 }
 
@@ -676,6 +699,9 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 		break;
 	case EVENT_CODE:
 		add_code(events, &event->code);
+		break;
+	case EVENT_BUDGET:
+		add_budget(events, event->budget);
 		break;
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:

@@ -27,6 +27,7 @@
  */
 #define CHROME_DEVICE_PID (1u << 30)
 #define CHROME_COUNTERS_PID CHROME_DEVICE_PID /* devices are counted from 1 */
+#define CHROME_BUDGET_PID (CHROME_DEVICE_PID + CHROME_DEVICES_OTHERS + 1)
 #define CHROME_QUEUE_TID (CHROME_DEVICE_PID + (1u << 20))
 
 static inline __u32 chrome_device_pid(unsigned int number)
@@ -79,6 +80,7 @@ struct chrome_events {
 	__u32 first_tgid;  /* first process: gives global instants a place that exists */
 	__u64 wait_count;  /* makes the identifiers of waits */
 	bool counters;	   /* the process of the counters' tracks has been named */
+	bool budget;	   /* ... and that of changes to keep the budget */
 	struct chrome_function functions[XPT_SPEC_MAX]; /* by index of the function */
 	struct chrome_jobs jobs;			/* the owner sets its devices, or nothing of them is shown */
 };
@@ -104,6 +106,10 @@ size_t chrome_jobs_bytes(const struct chrome_jobs *jobs); /* memory that it take
 
 /* "host":...,"clock":{...}: members of the object that was begun last. */
 void chrome_metadata_origin(struct text *text, const struct recording_info *info);
+/* The arguments of a change, as members of the object that was begun last. */
+void chrome_budget_change(struct text *text, const struct model_budget_change *change);
+/* "budget" of the END record and "budget_changes", as members; nothing where there was no budget. */
+void chrome_metadata_budget(struct text *text, const struct model *model);
 /* Times as a member; NULL: there is none. sum: with their sum; deviation: name of the standard deviation. */
 void chrome_metadata_statistics(struct text *text, const char *name, const struct statistics *statistics, bool sum,
 				const char *deviation);

@@ -340,6 +340,60 @@ static void add_tracing(struct text *text, const char *end)
 	text_string(text, end && json_is_object(end, strlen(end)) ? end : "null");
 }
 
+void chrome_budget_change(struct text *text, const struct model_budget_change *change)
+{
+	bool sampling = change->action == BUDGET_SAMPLING;
+
+	json_add_text(text, "action", budget_action_name(change->action));
+	if (sampling) {
+		json_add_unsigned(text, "every", change->every);
+		json_add_unsigned(text, "programs", change->programs);
+		json_add_text(text, "program", change->name);
+	} else {
+		json_add_bool(text, "on", change->on);
+		json_add_text(text, "function", change->name);
+	}
+	json_add_nonzero(text, "pid", change->tgid);
+	if (change->since)
+		json_add_microseconds(text, "since_us", change->since);
+	json_add_real(text, "cost", change->cost);
+	json_add_real(text, "budget", change->budget);
+}
+
+/* Of checked text: lines end only between values. */
+static void add_on_one_line(struct text *text, const char *name, struct json_part value)
+{
+	json_key(text, name);
+	for (size_t i = 0; i < value.length; i++)
+		text_bytes(text, value.text[i] == '\n' || value.text[i] == '\r' ? " " : &value.text[i], 1);
+}
+
+void chrome_metadata_budget(struct text *text, const struct model *model)
+{
+	const char *end = model_end_text(model);
+	struct json_part budget = { end, end ? strlen(end) : 0 };
+
+	if (end && json_is_object(end, budget.length))
+		budget = json_member(budget, "budget");
+	else
+		budget.length = 0;
+	if (budget.length && *budget.text == '{')
+		add_on_one_line(text, "budget", budget);
+	else if (!model_budget_change_count(model))
+		return;
+	json_begin(text, "budget_changes", '[');
+	for (size_t i = 0; i < model_budget_change_count(model); i++) {
+		const struct model_budget_change *change = model_budget_change(model, i);
+
+		json_begin(text, NULL, '{');
+		json_add_microseconds(text, "time_us", change->time);
+		chrome_budget_change(text, change);
+		json_end(text, '}');
+	}
+	json_end(text, ']');
+	json_add_nonzero(text, "budget_changes_left_out", model_budget_changes_left_out(model));
+}
+
 /* Of everything, where nothing was chosen, there is no member. */
 static void add_choices(struct text *text, const struct model *model)
 {
@@ -382,6 +436,7 @@ void chrome_metadata_totals(struct text *text, const struct recording_info *info
 	add_losses(text, model);
 	json_add_unsigned(text, "waited", model_wait_count(model));
 	json_add_microseconds(text, "waited_us", model_wait_time(model));
+	chrome_metadata_budget(text, model);
 	add_tracing(text, end);
 	json_end(text, '}');
 }

@@ -20,11 +20,49 @@ static double number(const cJSON *object, const char *name)
 	return cJSON_IsNumber(value) && value->valuedouble > 0 && value->valuedouble < 1e18 ? value->valuedouble : 0;
 }
 
+static void copy_string(const cJSON *object, const char *name, char *to, size_t size)
+{
+	const char *string = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+
+	if (string)
+		snprintf(to, size, "%.*s", (int)text_cut(string, strlen(string), size - 1), string);
+}
+
+static void read_budget_rows(const cJSON *budget, const char *name, struct summary_budget_row rows[BUDGET_ROWS])
+{
+	const cJSON *array = cJSON_GetObjectItemCaseSensitive(budget, name), *item;
+	unsigned int count = 0;
+
+	cJSON_ArrayForEach(item, array) {
+		struct summary_budget_row *row = &rows[count];
+
+		if (count == BUDGET_ROWS || !number(item, "added_ns"))
+			break;
+		row->tgid = number(item, "tgid");
+		row->added = number(item, "added_ns");
+		row->time = number(item, "cpu_ns");
+		row->hits = number(item, "hits");
+		copy_string(item, "function", row->function, sizeof(row->function));
+		copy_string(item, "class", row->class, sizeof(row->class));
+		count++;
+	}
+}
+
+static void read_budget(const cJSON *budget, struct summary_closing *closing)
+{
+	closing->budget.percent = number(budget, "percent");
+	closing->budget.time = number(budget, "targets_ns");
+	closing->budget.added = number(budget, "added_ns");
+	closing->budget.collector = number(budget, "collector_ns");
+	closing->budget.coldness = number(budget, "coldness");
+	read_budget_rows(budget, "targets", closing->budget.targets);
+	read_budget_rows(budget, "sites", closing->budget.sites);
+}
+
 int summary_closing_read(const struct model *model, struct summary_closing *closing)
 {
 	const char *end = model_end_text(model);
 	const cJSON *part;
-	const char *stopped_by;
 	cJSON *json;
 	int error;
 
@@ -42,10 +80,8 @@ int summary_closing_read(const struct model *model, struct summary_closing *clos
 	part = cJSON_GetObjectItemCaseSensitive(json, "collector");
 	closing->collector_cpu = number(part, "cpu_ns");
 	closing->collector_memory = number(part, "max_rss_bytes");
-	stopped_by = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "stopped_by"));
-	if (stopped_by)
-		memcpy(closing->stopped_by, stopped_by,
-		       text_cut(stopped_by, strlen(stopped_by), sizeof(closing->stopped_by) - 1));
+	copy_string(json, "stopped_by", closing->stopped_by, sizeof(closing->stopped_by));
+	read_budget(cJSON_GetObjectItemCaseSensitive(json, "budget"), closing);
 	cJSON_Delete(json);
 	return 0;
 }
@@ -200,6 +236,221 @@ static void add_tracing(struct text *text, const struct summary_rows *rows)
 	}
 }
 
+/* ---- the budget ---- */
+
+#define CHANGES_SHOWN 10
+
+/* "1.7 %", below 1 "0.04 %" */
+static void add_percent(struct text *text, double value)
+{
+	__u64 hundredths = value > 0 && value < 1e15 ? (__u64)(value * 100 + 0.5) : 0;
+
+	if (hundredths >= 100)
+		hundredths = (hundredths + 5) / 10 * 10;
+	text_unsigned(text, hundredths / 100);
+	if (hundredths % 100) {
+		text_literal(text, ".");
+		text_unsigned(text, hundredths / 10 % 10);
+	}
+	if (hundredths % 10)
+		text_unsigned(text, hundredths % 10);
+	text_literal(text, " %");
+}
+
+/* When the recording has begun: as the END record has it, else about the first thing in it. */
+static __u64 begin_of(const struct model *model, const struct summary_closing *closing)
+{
+	const double before = closing->duration + closing->detach;
+	__u64 first = model_first_time(model);
+
+	if (closing->known)
+		return before < (double)model_end_time(model) ? model_end_time(model) - (__u64)before : 0;
+	if (model_budget_change_count(model) && (!first || model_budget_change(model, 0)->time < first))
+		first = model_budget_change(model, 0)->time;
+	return first;
+}
+
+static void add_moment(struct text *text, __u64 time, __u64 begin)
+{
+	if (time > begin)
+		add_time(text, (double)(time - begin));
+	else
+		text_literal(text, "the begin");
+}
+
+static bool same_site(const struct model_budget_change *one, const struct model_budget_change *other)
+{
+	return one->action == BUDGET_SITE && other->action == BUDGET_SITE && one->tgid == other->tgid &&
+	       !strcmp(one->name, other->name);
+}
+
+/* The change of the same site after this one, or before it; NULL: there is none. */
+static const struct model_budget_change *change_beside(const struct model *model, size_t index, int step)
+{
+	const struct model_budget_change *change = model_budget_change(model, index);
+
+	for (size_t i = index + step; i < model_budget_change_count(model); i += step) {
+		if (same_site(change, model_budget_change(model, i)))
+			return model_budget_change(model, i);
+	}
+	return NULL;
+}
+
+static void add_place(struct text *text, __u64 tgid)
+{
+	if (!tgid) {
+		text_literal(text, " of several processes");
+		return;
+	}
+	text_literal(text, " of process ");
+	text_unsigned(text, tgid);
+}
+
+static void add_programs(struct text *text, const struct model_budget_change *change)
+{
+	unsigned int more = change->programs - (change->programs && change->name);
+
+	if (change->name) {
+		text_literal(text, " of ");
+		text_terminal(text, change->name, strlen(change->name), 0);
+	}
+	if (!more)
+		return;
+	text_string(text, change->name ? " and of " : " of ");
+	text_unsigned(text, more);
+	text_string(text, change->name ? " more program" : " program");
+	text_string(text, more > 1 ? "s" : "");
+}
+
+/* False: the line of the change before has it. */
+static bool add_site(struct text *text, const struct model *model, size_t index, __u64 begin)
+{
+	const struct model_budget_change *change = model_budget_change(model, index);
+	const struct model_budget_change *beside = change_beside(model, index, change->on ? -1 : 1);
+
+	if (change->on && beside && !beside->on)
+		return false;
+	text_literal(text, "budget: ");
+	text_terminal(text, change->name, strlen(change->name), 0);
+	add_place(text, change->tgid);
+	text_literal(text, " was not traced or counted from ");
+	add_moment(text, change->on ? change->since : change->time, begin);
+	if (change->on || (beside && beside->on)) {
+		text_literal(text, " to ");
+		add_moment(text, change->on ? change->time : beside->time, begin);
+	} else {
+		text_literal(text, " on");
+	}
+	text_literal(text, "\n");
+	return true;
+}
+
+/* False: a line before has it. */
+static bool add_change(struct text *text, const struct model *model, size_t index, __u64 begin)
+{
+	const struct model_budget_change *change = model_budget_change(model, index);
+
+	if (change->action == BUDGET_SITE)
+		return add_site(text, model, index, begin);
+	text_string(text, change->time > begin ? "budget: at " : "budget: from ");
+	add_moment(text, change->time, begin);
+	text_literal(text, ", ");
+	add_percent(text, change->cost);
+	if (change->action == BUDGET_OPERATORS) {
+		text_string(text, change->on ? ": operators are traced again\n" : ": operators are not traced\n");
+		return true;
+	}
+	if (change->every > 1) {
+		text_literal(text, ": 1 inference in ");
+		text_unsigned(text, change->every);
+	} else {
+		text_literal(text, ": each inference");
+	}
+	add_programs(text, change);
+	text_literal(text, " is recorded\n");
+	return true;
+}
+
+static void add_changes(struct text *text, const struct model *model, __u64 begin)
+{
+	__u64 more = model_budget_changes_left_out(model);
+	unsigned int shown = 0;
+	bool detached = false;
+
+	for (size_t i = 0; i < model_budget_change_count(model); i++) {
+		detached |= model_budget_change(model, i)->action == BUDGET_SITE;
+		if (shown < CHANGES_SHOWN)
+			shown += add_change(text, model, i, begin);
+		else
+			more++;
+	}
+	if (more) {
+		text_literal(text, "budget: and ");
+		text_unsigned(text, more);
+		text_string(text, more > 1 ? " more changes\n" : " more change\n");
+	}
+	if (detached)
+		text_literal(text, "budget: counts lack the calls of functions while they were not traced\n");
+}
+
+static void add_budget_rows(struct text *text, const struct summary_closing *closing)
+{
+	for (unsigned int i = 0; i < BUDGET_ROWS && closing->budget.targets[i].added > 0; i++) {
+		const struct summary_budget_row *row = &closing->budget.targets[i];
+
+		text_literal(text, "budget: about ");
+		add_percent(text, row->time > 0 ? row->added / row->time * 100 : 0);
+		text_literal(text, " of the CPU time");
+		add_place(text, (__u64)row->tgid);
+		text_literal(text, "\n");
+	}
+	for (unsigned int i = 0; i < BUDGET_ROWS && closing->budget.sites[i].added > 0; i++) {
+		const struct summary_budget_row *row = &closing->budget.sites[i];
+
+		text_literal(text, "budget: about ");
+		add_percent(text, closing->budget.added > 0 ? row->added / closing->budget.added * 100 : 0);
+		text_literal(text, " of that for ");
+		text_terminal(text, row->function, strlen(row->function), 0);
+		add_place(text, (__u64)row->tgid);
+		text_literal(text, ": ");
+		text_unsigned(text, (__u64)row->hits);
+		text_literal(text, " hits");
+		if (row->hits > 0) {
+			text_literal(text, " of ");
+			add_time(text, row->added / row->hits);
+		}
+		if (*row->class) {
+			text_literal(text, ", ");
+			text_terminal(text, row->class, strlen(row->class), 0);
+		}
+		text_literal(text, "\n");
+	}
+}
+
+static void add_budget(struct text *text, const struct model *model, const struct summary_closing *closing)
+{
+	const double time = closing->budget.time;
+
+	if (closing->budget.percent > 0) {
+		text_literal(text, "budget: ");
+		text_real(text, closing->budget.percent);
+		text_literal(text, " %; tracing took about ");
+		add_percent(text, time > 0 ? (closing->budget.added + closing->budget.collector) / time * 100 : 0);
+		text_literal(text, " of the CPU time of the targets (");
+		add_percent(text, time > 0 ? closing->budget.added / time * 100 : 0);
+		text_literal(text, " in them, ");
+		add_percent(text, time > 0 ? closing->budget.collector / time * 100 : 0);
+		text_literal(text, " collector)\n");
+	}
+	add_changes(text, model, begin_of(model, closing));
+	if (closing->budget.percent <= 0)
+		return;
+	add_budget_rows(text, closing);
+	text_literal(text, "budget: measured: hits times the cost of a probe of its kind on this machine, ");
+	add_percent(text, closing->budget.coldness * 100);
+	text_literal(text, " between warm and cold caches\n");
+}
+
 /* The inferences of which programs were recorded, where not those of all. */
 static void add_choices(struct text *text, const struct model *model)
 {
@@ -255,6 +506,7 @@ int summary_closing_print(const struct model *model, const struct summary_closin
 		add_probes(&text, closing);
 		add_cost(&text, closing);
 	}
+	add_budget(&text, model, closing);
 	if (!error)
 		add_tracing(&text, &programs);
 	summary_rows_free(&programs);

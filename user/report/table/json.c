@@ -77,6 +77,7 @@ int summary_json(const struct model *model, __u64 length, char **json)
 		add_losses(&text, model);
 		json_add_unsigned(&text, "collector_cpu_ns", (__u64)closing.collector_cpu);
 		json_add_unsigned(&text, "collector_memory_bytes", (__u64)closing.collector_memory);
+		chrome_metadata_budget(&text, model);
 		json_end(&text, '}');
 		text_bytes(&text, "", 1);
 		error = text.error;

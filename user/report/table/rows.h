@@ -61,6 +61,16 @@ void summary_queues_free(struct summary_queues *queues);
 /* Tables of operators. width: of the terminal; 0: nothing is cut. -ENOMEM, -EIO. */
 int summary_operators(const struct model *model, FILE *out, size_t width);
 
+#define BUDGET_ROWS 5 /* targets and sites that are shown */
+
+/* A process that was traced under a budget, or a function in it; estimates. */
+struct summary_budget_row {
+	double tgid;	   /* 0: several processes */
+	double added;	   /* ns of CPU time that tracing took */
+	double time, hits; /* ns of CPU time of the process; how often the function was called */
+	char function[128], class[16];
+};
+
 /* From the END record; all 0 when the recording was cut short, or where a figure is missing. */
 struct summary_closing {
 	bool known;
@@ -70,6 +80,14 @@ struct summary_closing {
 	double collector_memory; /* bytes, at most at any time */
 	double attach, detach;	 /* ns: placing probes, removing them */
 	char stopped_by[256];
+	struct {
+		double percent;	  /* 0: none, as are the others then */
+		double time;	  /* ns of CPU time of the targets; of it, estimated, and beside it: */
+		double added;	  /* by tracing */
+		double collector; /* by the collector */
+		double coldness;  /* 0 to 1: between the cost of probes with warm and with cold caches */
+		struct summary_budget_row targets[BUDGET_ROWS], sites[BUDGET_ROWS]; /* added 0: no more */
+	} budget;
 };
 
 /* 0 or -ENOMEM. */

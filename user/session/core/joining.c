@@ -281,6 +281,7 @@ const struct xpt_record_header *joining_pass(struct joining *joining, const stru
 	case XPT_RECORD_READING:
 	case XPT_RECORD_WAITED:
 	case XPT_RECORD_LOST:
+	case XPT_RECORD_BUDGET: /* what was in force then has come before */
 	case XPT_RECORD_CODE_PIECE:
 		break;
 	default: /* what defines others */

@@ -92,6 +92,14 @@ static bool leave_out(struct selection *selection, const struct xpt_record_call 
 	return true;
 }
 
+/* How many calls a record stands for of which every Nth is taken: the least common multiple. */
+static __u32 sample_of_both(__u32 recorded, __u32 every)
+{
+	__u64 both = (__u64)recorded / sample_rate_common(recorded, every) * every;
+
+	return both < UINT32_MAX ? both : UINT32_MAX;
+}
+
 /* Operators are samples with the inference that they are in; those that are in none are not. */
 static const struct xpt_record_header *take_call(struct selection *selection, const struct xpt_record_call *call)
 {
@@ -108,7 +116,7 @@ static const struct xpt_record_header *take_call(struct selection *selection, co
 		return &call->header;
 	memcpy(copy, call, call->header.size);
 	if (sampled)
-		copy->sample = selection->every;
+		copy->sample = sample_of_both(call->sample ?: 1, selection->every);
 	if (is_operator) {
 		copy->flags &= ~XPT_CALL_NUMBERED;
 		copy->header.size -= sizeof(__u64);

@@ -12,6 +12,9 @@
 #include "base/core/vec.h"
 #include "model/program/functions.h"
 #include "profile/handle/choice.h"
+#include "record/context.h"
+
+#define BEFORE_BYTES (1u << 20) /* of changes of the budget that are in force */
 
 /* Calls on a thread lie in one another or apart. */
 struct found {
@@ -37,6 +40,7 @@ struct report_filter {
 	bool window, choosing;	    /* from or to; programs, or the slowest */
 	struct chooser *chooser;    /* NULL: all programs */
 	struct functions functions; /* without a log: the model reports what is damaged */
+	struct context before;	    /* which changes of the budget were in force when the window begins */
 	bool second;		    /* what is searched for is known */
 	int error;
 	/* Sorted by thread and begin the second time. */
@@ -96,6 +100,7 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	filter = calloc(1, sizeof(*filter));
 	if (!filter)
 		return -ENOMEM;
+	context_init(&filter->before, BEFORE_BYTES);
 	filter->log = log;
 	filter->options = options;
 	filter->info = info;
@@ -122,6 +127,7 @@ void report_filter_free(struct report_filter *filter)
 		return;
 	chooser_free(filter->chooser);
 	functions_free(&filter->functions);
+	context_free(&filter->before);
 	free(filter->all);
 	free(filter->waits);
 	free(filter);
@@ -416,6 +422,22 @@ static bool takes_call(const struct report_filter *filter, const struct xpt_reco
 	       (role == XPT_ROLE_WAIT && ends_one(filter, call->header.tgid, call->tid, call->header.time));
 }
 
+/* Of the changes before the window, those that are in force when it begins. */
+static void note_before(struct report_filter *filter, const struct xpt_record_header *record)
+{
+	if (!filter->second && record->time < filter->from && context_take(&filter->before, record))
+		filter->error = filter->error ?: -ENOMEM;
+}
+
+static bool takes_budget(struct report_filter *filter, const struct xpt_record_header *record)
+{
+	note_before(filter, record);
+	if (!filter->second)
+		return true;
+	return (context_is_common(record) || is_of_process(filter, record->tgid)) && record->time < filter->to &&
+	       (record->time >= filter->from || context_has(&filter->before, record));
+}
+
 static void add_function(struct report_filter *filter, const struct xpt_record_text *record)
 {
 	cJSON *object;
@@ -452,6 +474,11 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 		return in_window(filter, record->time);
 	case XPT_RECORD_WAITED:
 		return is_of_process(filter, record->tgid) && in_window(filter, record->time);
+	case XPT_RECORD_BUDGET:
+		return takes_budget(filter, record);
+	case XPT_RECORD_TASK: /* what was changed in a process ends with it */
+		note_before(filter, record);
+		return !filter->second || is_of_process(filter, record->tgid);
 	case XPT_RECORD_TOTAL:
 	case XPT_RECORD_COUNT: /* of the whole recording: what is selected is counted as it comes */
 		return !filter->second || !report_filter_is_active(filter);
