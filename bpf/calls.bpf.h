@@ -546,6 +546,7 @@ static __always_inline bool count_hit(const struct xpt_spec *spec, __u64 cookie)
 
 __noinline int run_timed(__u64 start)
 {
+	__u64 took = bpf_ktime_get_ns() - start;
 	struct xpt_shared *shared = shared_get();
 	void *nothing;
 
@@ -557,7 +558,9 @@ __noinline int run_timed(__u64 start)
 		if (nothing)
 			bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
 	}
-	__sync_fetch_and_add(&shared->timed_ns, bpf_ktime_get_ns() - start);
+	if (took > XPT_HITS_TIMED_MAX)
+		return 0;
+	__sync_fetch_and_add(&shared->timed_ns, took);
 	__sync_fetch_and_add(&shared->timed_runs, 1);
 	return 0;
 }

@@ -74,6 +74,14 @@ int BPF_PROG(process_exec, struct task_struct *task, __s32 old_pid)
 	return 0;
 }
 
+/* CPU time of a process with only this thread left: ns, up to a clock tick less. */
+static __always_inline __u64 process_time(const struct task_struct *task)
+{
+	__u64 time = task->signal->sum_sched_runtime + task->se.sum_exec_runtime;
+
+	return task->pid == task->tgid ? time : time + task->group_leader->se.sum_exec_runtime;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
@@ -99,6 +107,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	bpf_map_delete_elem(&runnings, &tgid);
 	if (!followed && !(left & LEFT_REPORTED))
 		return 0;
+	__sync_fetch_and_add(&shared->ended_ns, process_time(task));
 	record.code = BPF_CORE_READ(task, signal, group_exit_code) ?: task->exit_code;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
 	task_emit(&record, tgid, task->pid, XPT_TASK_EXIT, BPF_RB_NO_WAKEUP);

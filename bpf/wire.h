@@ -340,6 +340,7 @@ enum xpt_capture {
 #define XPT_HITS_MAX 16384
 #define XPT_HITS_TIMED (XPT_HITS_MAX - 1) /* the one of which each hit is timed; of the others, one in so many in a shard: */
 #define XPT_HITS_TIMED_EVERY 256
+#define XPT_HITS_TIMED_MAX 20000 /* ns: what takes longer was interrupted */
 
 /* Threads that wait in a probe, and the collector: one object in memory that the kernel side and user space share. */
 struct xpt_shared {
@@ -351,6 +352,7 @@ struct xpt_shared {
 	/* Program entries: index of the first free one (0: none) in the low half, changes of that in the high half. */
 	__u64 free_entries;
 	__u64 used_entries; /* those up to this have been used; never more than XPT_PROGRAMS_MAX for long */
+	__u64 ended_ns;		    /* CPU time of followed processes that have ended */
 	__u64 timed_runs, timed_ns; /* of the programs at entries, for the hits that are timed */
 	__u64 stepped;		    /* those of expensive probes among them: each has woken the collector */
 };

@@ -128,6 +128,7 @@ bool kern_family_has(const struct kern *kern, pid_t tgid);
 __u64 kern_family_members(const struct kern *kern); /* that live */
 pid_t kern_family_next(const struct kern *kern,
 		       pid_t after); /* the member with the next higher PID; 0: there is none */
+__u64 kern_ended_time(const struct kern *kern); /* ns of CPU time of followed processes that have ended */
 /* Forks, programs begun and ends of processes for which the kernel has not run the program that reports them. */
 __u64 kern_tasks_missed(const struct kern *kern);
 /* From now on children of followed processes are members, too. */

@@ -201,6 +201,11 @@ int kern_set_factor(struct kern *kern, const struct xpt_program_key *key, __u32 
 	return 0;
 }
 
+__u64 kern_ended_time(const struct kern *kern)
+{
+	return __atomic_load_n(&kern->shared->ended_ns, __ATOMIC_RELAXED);
+}
+
 __u64 kern_hits(const struct kern *kern, __u32 counter)
 {
 	__u64 hits = 0;

@@ -21,6 +21,9 @@
 #define LOOK_SHARE 0.05		    /* part of the budget that this may take */
 #define LOOK_MIN 2e-3		    /* s */
 #define LOOK_MAX 0.2
+#define IDLE_FIRST 2e6		    /* ns a second, before it is known */
+#define RECORD_FIRST 300	    /* ns, likewise */
+#define RECORDS_MIN 1000	    /* in a window, for a result */
 #define RUNS_MIN 16		    /* that were timed, for a result */
 #define COLD_MAX 1.5		    /* caches can be colder than those of the measurement at start */
 #define SLOT_COST 400		    /* ns: of a perf event that is read before and after a call (make bench, counters) */
@@ -56,7 +59,8 @@ struct budget {
 	__u64 *spec_calls;   /* recorded up to that */
 	__u64 cpu;	     /* of the collector, likewise */
 	__u64 cpu_at_start;
-	double idle;	     /* least that the collector has taken, ns a second */
+	double idle;	     /* least that the collector has taken in a window, ns a second */
+	double record_cost;  /* ns that the collector takes for a record beyond that */
 	struct map program_map;
 	struct link programs;
 	struct map total_map;
@@ -64,6 +68,8 @@ struct budget {
 	size_t total_count;
 	double coldness;
 	bool measured; /* coldness */
+	double ended;	    /* ns that processes have run which have ended, without what was read of them before */
+	__u64 ended_before; /* what the kernel side had counted of that */
 	struct kern_run run;
 	__u64 stepped;
 	double operators, operators_calls; /* ns a second that operators took when they were on, at so many calls a second */
@@ -256,10 +262,11 @@ static double targets_time(struct budget *budget)
 		clockid_t clock;
 		__u64 cpu;
 
+		/* Of one that began later, all of it counts. */
 		if (clock_getcpuclockid(followed->tgid, &clock) || clock_gettime(clock, &time))
 			continue;
 		cpu = (__u64)time.tv_sec * 1000000000 + (__u64)time.tv_nsec;
-		if (followed->cpu && cpu > followed->cpu) {
+		if (cpu > followed->cpu && (followed->cpu || budget->window)) {
 			sum += (double)(cpu - followed->cpu);
 			total = total_of(budget, followed->tgid, NULL);
 			if (total)
@@ -267,7 +274,24 @@ static double targets_time(struct budget *budget)
 		}
 		followed->cpu = cpu;
 	}
+	/* Of those that have ended since, what was not read before. Their ends may be known to the kernel side before they are here. */
+	budget->ended += (double)(kern_ended_time(budget->collector->kern) - budget->ended_before);
+	budget->ended_before = kern_ended_time(budget->collector->kern);
+	if (budget->ended > 0) {
+		struct budget_total *total = total_of(budget, 0, NULL);
+
+		sum += budget->ended;
+		if (total)
+			total->cpu += budget->ended;
+		budget->ended = 0;
+	}
 	return sum;
+}
+
+void budget_forget(struct budget *budget, const struct followed *followed)
+{
+	if (budget)
+		budget->ended -= (double)followed->cpu;
 }
 
 static __u64 map_key(const struct xpt_program_key *key)
@@ -351,11 +375,35 @@ static double samples_cost(const struct budget *budget)
 	return cost;
 }
 
+static __u64 records_in_window(const struct budget *budget)
+{
+	const struct collector *collector = budget->collector;
+	__u64 records = 0;
+
+	for (size_t i = 0; i < collector->registry->spec_count; i++)
+		records += collector->spec_calls[i] - budget->spec_calls[i];
+	return records;
+}
+
+/* ns a second that the collector takes for records. Of a short time it is what they took before: there is other work now and then. */
+static double collecting(struct budget *budget, double seconds, __u64 cpu, bool urgent)
+{
+	double records = (double)records_in_window(budget), all = (double)(cpu - budget->cpu) / seconds;
+
+	if (!urgent) {
+		budget->idle = fmin(budget->idle * 1.01, all);
+		if (records >= RECORDS_MIN)
+			budget->record_cost =
+				(budget->record_cost + (all - budget->idle) * seconds / records) / 2;
+	}
+	return urgent ? records * budget->record_cost / seconds : all - fmin(budget->idle, all);
+}
+
 /* ns that tracing has added in this window so far. Suspended probes that are placed for a moment have a part of their own. */
 static double cost_so_far(const struct budget *budget)
 {
 	struct collector *collector = budget->collector;
-	double cost = samples_cost(budget) + (double)(collector_time() - budget->cpu);
+	double cost = samples_cost(budget) + (double)records_in_window(budget) * budget->record_cost;
 	size_t count;
 	const struct attached *all = attacher_loads(collector->attacher, &count);
 
@@ -599,7 +647,7 @@ static void end_window(struct budget *budget, __u64 now, bool urgent)
 {
 	struct collector *collector = budget->collector;
 	__u64 cpu = collector_time();
-	double seconds = (double)(now - budget->window) / 1e9, collecting, operators, cost;
+	double seconds = (double)(now - budget->window) / 1e9, operators, cost;
 	struct window window = { .input = { .seconds = seconds } };
 	struct law_input *input = &window.input;
 	size_t sites, programs = visit_programs(budget, seconds);
@@ -615,11 +663,8 @@ static void end_window(struct budget *budget, __u64 now, bool urgent)
 		collect_programs(budget, input);
 		operators = collect_sites(budget, &window);
 		note_operators(budget, input, operators);
-		collecting = (double)(cpu - budget->cpu) / seconds;
-		if (!urgent)
-			budget->idle = fmin(budget->idle * 1.01, collecting);
-		input->idle = fmin(budget->idle, collecting);
-		input->samples = samples / seconds + collecting - input->idle;
+		input->samples = samples / seconds + collecting(budget, seconds, cpu, urgent);
+		input->idle = budget->idle;
 		budget->added += samples;
 		budget->targets += targets;
 		input->targets = fmax(0, targets - (budget->added - before)) / seconds;
@@ -677,7 +722,8 @@ int budget_create(struct collector *collector, struct budget **result)
 	}
 	budget->collector = collector;
 	budget->law.share = collector->options.budget / 100;
-	budget->idle = INFINITY;
+	budget->idle = IDLE_FIRST;
+	budget->record_cost = RECORD_FIRST;
 	link_init(&budget->programs);
 	link_init(&budget->totals);
 	*result = budget;
@@ -688,6 +734,7 @@ void budget_start(struct budget *budget)
 {
 	if (!budget)
 		return;
+	budget->ended_before = kern_ended_time(budget->collector->kern);
 	targets_time(budget);
 	budget->window = clock_monotonic();
 	budget->run = kern_run_time(budget->collector->kern);

@@ -112,13 +112,16 @@ void counter_sampler_stop(struct counter_sampler *sampler); /* reads them for th
 /* Keeps what tracing takes below a part of the targets' CPU time, by tracing less. */
 
 struct budget;
+struct followed;
 
 /* *result stays NULL when there is none to keep. -ENOMEM. */
 int budget_create(struct collector *collector, struct budget **result);
 void budget_free(struct budget *budget);  /* NULL is fine, as is: */
 void budget_start(struct budget *budget); /* recording begins now */
 void budget_look(struct budget *budget);  /* measures if it is due, and changes what is traced; emits BUDGET records */
-void budget_stop(struct budget *budget);  /* before the probes are removed: measures for the last time */
+/* A process that has ended is removed from those that are followed. */
+void budget_forget(struct budget *budget, const struct followed *followed);
+void budget_stop(struct budget *budget); /* before the probes are removed: measures for the last time */
 /* Member "budget" of the END record. */
 void budget_json(struct budget *budget, struct text *json);
 

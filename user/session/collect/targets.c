@@ -161,6 +161,7 @@ static void forget(struct collector *collector, pid_t tgid)
 		kern_forget_callers(collector->kern, tgid);
 		records_forget_told(collector, tgid);
 	}
+	budget_forget(collector->budget, followed);
 	followed_remove(collector, followed);
 }
 
