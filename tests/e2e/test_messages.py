@@ -81,6 +81,18 @@ def test_bad_option(text):
     target.wait()
 
 
+@cases("record", "profile -P x", "stream", "continuous start", "inspect")
+def test_budget(command):
+    """A percentage, or none; only of what traces all the time."""
+    for text in ("none", "0.1", ".5", "2", "2%", "100%"):
+        result = run([XPUTRACE, *command.split(), "--budget", text])
+        expect(result, 2, "say what to trace")
+    for text in ("0", "0.05", "101", "-1", "nan", "inf", "2 %", "0x2z", "None", ""):
+        result = run([XPUTRACE, *command.split(), "--budget", text])
+        expect(result, 2, "--budget '%s': expected a percentage from 0.1 to 100, or none" % text)
+    expect(run([XPUTRACE, "codeobj", "--budget", "2"]), 2, "unknown option")
+
+
 def test_nothing_to_do():
     """No target is a usage error; so is an unknown command."""
     expect(record(), 2)

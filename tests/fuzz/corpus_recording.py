@@ -20,6 +20,7 @@ sys.path.insert(0, E2E)
 import codeobj_loads  # noqa: E402 (found only now)
 import harness  # noqa: E402
 import operator_toy  # noqa: E402
+import recordings as rewriting  # noqa: E402
 import region_programs  # noqa: E402
 
 CALL, STRING, EVENT, REGION, SPEC, PROCESS, END, CHOICE, CODE_OBJECT = 1, 2, 4, 7, 16, 17, 24, 33, 36
@@ -105,8 +106,16 @@ def write(name, form, old, found):
     print(name, len(data), sorted({record[0] for record in found}))
 
 
+def budget():
+    path = os.path.join(harness.scratch(), "budget.xpt")
+    rewriting.with_budget(os.path.join(E2E, "kept", "counted.xpt"), path)
+    with open(path, "rb") as file:
+        write("budget", 0, *records(file.read()))
+
+
 def main():
     os.makedirs(os.path.join(HERE, "corpus", "recording"), exist_ok=True)
+    budget()
     for number, (name, options, command) in enumerate(recordings()):
         path = os.path.join(harness.scratch(), name + ".xpt")
         result = harness.run([harness.XPUTRACE, "record", "-o", path, *options, "--", *command],

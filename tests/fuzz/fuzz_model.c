@@ -293,7 +293,8 @@ static int touch_event(void *context, const struct event *event)
 		break;
 	case EVENT_UNPAIRED:
 		touch_inference(&event->inference);
-		if (event->inference.end || event->inference.function->role != XPT_ROLE_ENQUEUE)
+		if (event->inference.end || (event->inference.function->role != XPT_ROLE_ENQUEUE &&
+					     event->inference.function->role != XPT_ROLE_LAUNCH))
 			abort();
 		break;
 	case EVENT_COUNT:
@@ -322,6 +323,13 @@ static int touch_event(void *context, const struct event *event)
 		touch_text(event->ioctl.node);
 		touch_text(event->ioctl.name);
 		if (event->ioctl.start > event->ioctl.end)
+			abort();
+		break;
+	case EVENT_BUDGET:
+		touch_if_reported(event->budget->name);
+		if (event->budget->action >= BUDGET_ACTIONS || !event->budget->every ||
+		    (event->budget->action == BUDGET_SITE && !event->budget->name) ||
+		    event->budget->since > event->budget->time)
 			abort();
 		break;
 	case EVENT_READING:

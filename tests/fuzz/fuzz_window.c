@@ -51,7 +51,7 @@ static int visit_record(void *context, const struct xpt_record_header *record)
 	struct visit *visit = context;
 
 	require(record_validate(record, record->size) && record->size % 8 == 0);
-	require(!visit->part->tgid || !record->tgid || record->tgid == visit->part->tgid ||
+	require(!visit->part->tgid || context_is_common(record) || record->tgid == visit->part->tgid ||
 		record->kind == XPT_RECORD_EVENT || record->kind == XPT_RECORD_LOST ||
 		record->kind == XPT_RECORD_READING || record->kind == XPT_RECORD_PASS);
 	require(record->kind != XPT_RECORD_CALL || call->start >= visit->from);

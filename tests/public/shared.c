@@ -280,6 +280,9 @@ static void test_refused(void)
 	options.pid_count = 1;
 	CHECK_IS(xpt_recording_create(&options, &other), -EINVAL);
 	options = recording_options(session);
+	options.budget = 2;
+	CHECK_IS(xpt_recording_create(&options, &other), -EINVAL);
+	options = recording_options(session);
 	options.output = "missing/trace.json";
 	options.format = XPT_OUTPUT_CHROME;
 	CHECK_IS(xpt_recording_create(&options, &other), -ENOENT);
