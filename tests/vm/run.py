@@ -69,6 +69,7 @@ LEFT_OUT = (
 ENDS = ("6.1", "newest")
 CHOSEN = (
     ((), "standins.link_types*"),
+    ((), "budget.room*"),
     ((), "standins.late_attach[[]cuda]"),
     ((), "standins.failures[[]nrt]"),
     ((), "standins.stack_arguments"),

@@ -290,8 +290,16 @@ static double targets_time(struct budget *budget)
 
 void budget_forget(struct budget *budget, const struct followed *followed)
 {
-	if (budget)
-		budget->ended -= (double)followed->cpu;
+	struct attached *all;
+	size_t count;
+
+	if (!budget)
+		return;
+	budget->ended -= (double)followed->cpu;
+	all = attacher_loads(budget->collector->attacher, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i].tgid == followed->tgid)
+			note_hits(budget, &all[i]);
 }
 
 static __u64 map_key(const struct xpt_program_key *key)

@@ -495,11 +495,23 @@ int collector_start(struct collector *collector)
 	return collector->options.command ? command_release(&collector->command) : 0;
 }
 
+/* When there may be something to do, at the latest. */
+static __u64 next_poll(const struct collector *collector, __u64 now)
+{
+	bool idle = now - collector->active >= COLLECTOR_IDLE;
+	__u64 poll = now + (idle ? COLLECTOR_POLL_IDLE : COLLECTOR_POLL);
+	__u64 due = counter_sampler_due(collector->counter_sampler);
+
+	if (collector->mappings_due && collector->mappings_due < due)
+		due = collector->mappings_due;
+	return due < poll ? due : poll;
+}
+
 int collector_wait(struct collector *collector, __u64 until)
 {
-	__u64 now = clock_monotonic(), due = counter_sampler_due(collector->counter_sampler), count;
-	__u64 next = until < due ? until : due, time = next > now ? next - now : 0;
-	struct timespec timeout = { 0, time < COLLECTOR_POLL ? time : COLLECTOR_POLL };
+	__u64 now = clock_monotonic(), due = next_poll(collector, now), count;
+	__u64 next = until < due ? until : due;
+	struct timespec timeout = { 0, next > now ? next - now : 0 };
 	struct epoll_event events[8];
 	int ready;
 

@@ -119,7 +119,7 @@ int budget_create(struct collector *collector, struct budget **result);
 void budget_free(struct budget *budget);  /* NULL is fine, as is: */
 void budget_start(struct budget *budget); /* recording begins now */
 void budget_look(struct budget *budget);  /* measures if it is due, and changes what is traced; emits BUDGET records */
-/* A process that has ended is removed from those that are followed. */
+/* A process has ended; before its probes are given up. */
 void budget_forget(struct budget *budget, const struct followed *followed);
 void budget_stop(struct budget *budget); /* before the probes are removed: measures for the last time */
 /* Member "budget" of the END record. */
@@ -130,6 +130,8 @@ void budget_json(struct budget *budget, struct text *json);
 typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
 
 #define COLLECTOR_POLL 20000000ull /* ns between two polls of the rings */
+#define COLLECTOR_POLL_IDLE 100000000ull /* the same when nothing has come for COLLECTOR_IDLE ns */
+#define COLLECTOR_IDLE 1000000000ull
 
 /* What one consumer of the records needs. All zeros: nothing. */
 struct collector_needs {
@@ -278,6 +280,7 @@ struct collector {
 	__u64 pass;			       /* time of the last PASS */
 	__u64 hold_from;		       /* what is read from memory now was there from this time on */
 	__u64 drained;			       /* ns: when a ring was emptied last */
+	__u64 active;			       /* ns: when there was something in one last */
 	struct text requests;		       /* struct request, each with its record */
 	struct text spare_requests;	       /* empty */
 };
@@ -294,7 +297,7 @@ int collector_need(struct collector *collector, const struct collector_needs *ne
 int collector_open_counters(struct collector *collector);
 int collector_open(struct collector *collector);  /* loads the kernel side */
 int collector_start(struct collector *collector); /* attaches, or starts the command */
-/* Waits for something to do: until the time `until`, at most COLLECTOR_POLL, or until woken. */
+/* Waits for something to do: until the time `until`, at most COLLECTOR_POLL or COLLECTOR_POLL_IDLE, or until woken. */
 int collector_wait(struct collector *collector, __u64 until);
 /*
  * The kernel's rate of one program; seen: everything up to this time has been read. -ESTALE: it has not run yet, or its handle

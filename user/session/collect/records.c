@@ -150,6 +150,8 @@ static int on_data(void *context, const struct xpt_record_header *record)
 
 static void note_drained(struct collector *collector, int result)
 {
+	if (result > 0)
+		collector->active = clock_monotonic();
 	if (result < 0 && !collector->error)
 		collector->error = result;
 	collector->drained = clock_monotonic();

@@ -153,6 +153,7 @@ static void forget(struct collector *collector, pid_t tgid)
 		return;
 	if (!options->all_processes)
 		options->leave(options->context, tgid);
+	budget_forget(collector->budget, followed);
 	attacher_forget(collector->attacher, tgid);
 	kern_family_remove(collector->kern, tgid);
 	/* One that has called nothing has left nothing. */
@@ -161,7 +162,6 @@ static void forget(struct collector *collector, pid_t tgid)
 		kern_forget_callers(collector->kern, tgid);
 		records_forget_told(collector, tgid);
 	}
-	budget_forget(collector->budget, followed);
 	followed_remove(collector, followed);
 }
 
