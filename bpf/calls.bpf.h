@@ -582,7 +582,8 @@ static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64
 	if (!is_meant(cookie, task->tgid))
 		return RETURN_NOT_WANTED;
 	if (hit_shards && count_hit(spec, cookie))
-		*timed = (bpf_ktime_get_ns() & ~(__u64)TIMED_STEPPED) | (cookie & XPT_COOKIE_STEPPED ? TIMED_STEPPED : 0);
+		*timed = (bpf_ktime_get_ns() & ~(__u64)TIMED_STEPPED) |
+			 (cookie & XPT_COOKIE_STEPPED ? TIMED_STEPPED : 0);
 	if (config->capture != XPT_CAPTURE_ON && (config->capture == XPT_CAPTURE_OFF || !is_inside_at_end(spec)))
 		return RETURN_NOT_WANTED;
 	if (spec->role == XPT_ROLE_OPERATOR_END) {

@@ -338,7 +338,8 @@ enum xpt_capture {
 
 /* Counters of hits, where there are any; those of one shard are of some CPUs. Number 0 is of all that have none of their own. */
 #define XPT_HITS_MAX 16384
-#define XPT_HITS_TIMED (XPT_HITS_MAX - 1) /* the one of which each hit is timed; of the others, one in so many in a shard: */
+#define XPT_HITS_TIMED \
+	(XPT_HITS_MAX - 1) /* the one of which each hit is timed; of the others, one in so many in a shard: */
 #define XPT_HITS_TIMED_EVERY 256
 #define XPT_HITS_TIMED_MAX 20000 /* ns: what takes longer was interrupted */
 
@@ -351,7 +352,7 @@ struct xpt_shared {
 	__u64 cpu;     /* that the collector was on when it last polled, plus 1; 0: unknown */
 	/* Program entries: index of the first free one (0: none) in the low half, changes of that in the high half. */
 	__u64 free_entries;
-	__u64 used_entries; /* those up to this have been used; never more than XPT_PROGRAMS_MAX for long */
+	__u64 used_entries;	    /* those up to this have been used; never more than XPT_PROGRAMS_MAX for long */
 	__u64 ended_ns;		    /* CPU time of followed processes that have ended */
 	__u64 timed_runs, timed_ns; /* of the programs at entries, for the hits that are timed */
 	__u64 stepped;		    /* those of expensive probes among them: each has woken the collector */
@@ -399,13 +400,13 @@ struct xpt_program_count {
 struct xpt_program_entry {
 	__u64 since;
 	struct xpt_program_count count;
-	__u32 sample_every;	    /* as in xpt_config; 0: the value there */
+	__u32 sample_every; /* as in xpt_config; 0: the value there */
 	/* While it is free: index of the next one that is, or 0. While it is used: what its rate is multiplied by (0: 1), XPT_TAKE_NEXT. */
 	__u32 next;
 	struct xpt_program_key key; /* its process is 0 while it is free or being made */
 };
 
-#define XPT_PROGRAMS_MAX 16384 /* entries 1 to this are used */
+#define XPT_PROGRAMS_MAX 16384	  /* entries 1 to this are used */
 #define XPT_TAKE_NEXT 0x80000000u /* in an entry's next: the next call is recorded, whatever its number */
 
 /* Why something is missing. Index of the kernel's loss counters, and of XPT_RECORD_LOST. */

@@ -15,9 +15,9 @@ struct target {
 	double cores;
 	double calls[PROGRAMS_MAX]; /* a second */
 	size_t programs;
-	double trap, sample;	   /* ns of a call that is left out; more of one that is recorded */
+	double trap, sample;	    /* ns of a call that is left out; more of one that is recorded */
 	double operators, operator; /* of each call; ns */
-	double other[SITES_MAX];   /* ns a second of sites that no program is behind */
+	double other[SITES_MAX];    /* ns a second of sites that no program is behind */
 	size_t others;
 	double idle;
 	struct law law;
@@ -129,11 +129,7 @@ Test(session_collect_budget_law, samples_are_as_many_as_fit)
 
 Test(session_collect_budget_law, programs_with_many_calls_lose_samples_first)
 {
-	struct target target = { .cores = 1,
-				 .programs = 3,
-				 .calls = { 100, 900, 19000 },
-				 .trap = 100,
-				 .sample = 2000 };
+	struct target target = { .cores = 1, .programs = 3, .calls = { 100, 900, 19000 }, .trap = 100, .sample = 2000 };
 
 	begin(&target, 2);
 	seconds(&target, 5);
@@ -158,8 +154,13 @@ Test(session_collect_budget_law, a_thousand_programs)
 
 Test(session_collect_budget_law, operators_are_off_before_sites)
 {
-	struct target target = { .cores = 1,	   .programs = 1,   .calls = { 1000 }, .trap = 600,
-				 .sample = 1000, .operators = 600, .operator= 1000 };
+	struct target target = { .cores = 1,
+				 .programs = 1,
+				 .calls = { 1000 },
+				 .trap = 600,
+				 .sample = 1000,
+				 .operators = 600,
+				 .operator= 1000 };
 	double cost;
 
 	begin(&target, 2);
@@ -266,8 +267,9 @@ Test(session_collect_budget_law, what_was_too_much_is_tried_later_each_time)
 
 Test(session_collect_budget_law, the_collector_alone_is_nothing_to_leave_out_for)
 {
-	struct target target = { .cores = 0.1,	 .programs = 1,	 .calls = { 10 },
-				 .trap = 600, .sample = 1000, .idle = 3e6 };
+	struct target target = {
+		.cores = 0.1, .programs = 1, .calls = { 10 }, .trap = 600, .sample = 1000, .idle = 3e6
+	};
 
 	begin(&target, 2);
 	seconds(&target, 30);

@@ -65,7 +65,7 @@ const struct kern_cost *kern_costs(const struct kern *kern);
 
 struct kern_hit_time {
 	__u64 cost; /* ns that the call takes longer */
-	__u64 run;  /* ns that the BPF program at its entry runs; of operators: at their call and behind it, as a mean */
+	__u64 run; /* ns that the BPF program at its entry runs; of operators: at their call and behind it, as a mean */
 };
 struct kern_hit_cost {
 	struct kern_hit_time left_out, recorded; /* by sampling: the entry alone; entry, return and record */
@@ -127,7 +127,7 @@ void kern_family_remove(struct kern *kern, pid_t tgid);
 bool kern_family_has(const struct kern *kern, pid_t tgid);
 __u64 kern_family_members(const struct kern *kern); /* that live */
 pid_t kern_family_next(const struct kern *kern,
-		       pid_t after); /* the member with the next higher PID; 0: there is none */
+		       pid_t after);		/* the member with the next higher PID; 0: there is none */
 __u64 kern_ended_time(const struct kern *kern); /* ns of CPU time of followed processes that have ended */
 /* Forks, programs begun and ends of processes for which the kernel has not run the program that reports them. */
 __u64 kern_tasks_missed(const struct kern *kern);

@@ -139,8 +139,7 @@ static __u64 site_cookie(const struct link_request *request, const struct kern_s
 		request->pid	? XPT_COOKIE_OWN :
 				  0) |
 	       (site->class == SITE_STEPPED ? XPT_COOKIE_STEPPED : 0) |
-	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT |
-	       (__u64)site->hits << XPT_COOKIE_HITS_SHIFT;
+	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT | (__u64)site->hits << XPT_COOKIE_HITS_SHIFT;
 }
 
 /* Which sites get a program of the request. */

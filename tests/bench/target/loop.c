@@ -374,7 +374,8 @@ static void serve_forking(const struct serving *serving, unsigned int workers)
 			;
 		getrusage(RUSAGE_CHILDREN, &after);
 		printf("{\"requests\":%" PRIu64 ",\"cpu_ns\":%llu,\"p99_ns\":0}\n", *served - requests,
-		       (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
+		       (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
+			before.ru_stime.tv_sec) *
 				       SECOND +
 			       (after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec -
 				before.ru_stime.tv_usec) *
@@ -391,7 +392,8 @@ static int serve_command(const char *line, const char *command, const struct fun
 
 	if (!strcmp(command, "serve") &&
 	    sscanf(line, "%*s %*s %u %" SCNu64 " %lf %" SCNu64 " %" SCNu64 " %" SCNu64, &serving.programs, &serving.end,
-		   &serving.rate, &serving.work, &serving.on, &serving.off) == 6 && serving.programs) {
+		   &serving.rate, &serving.work, &serving.on, &serving.off) == 6 &&
+	    serving.programs) {
 		serving.end *= 1000000;
 		serving.on *= 1000000;
 		serving.off *= 1000000;

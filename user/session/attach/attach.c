@@ -339,9 +339,7 @@ static int attach_groups(struct attacher *attacher, const struct mapped_file *ma
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
-	struct attached all = {
-		.tgid = tgid, .file = file, .complete = complete, .sites = sites, .site_count = count
-	};
+	struct attached all = { .tgid = tgid, .file = file, .complete = complete, .sites = sites, .site_count = count };
 	int error = 0, placed;
 
 	/* What has asked for them may be of a process that has ended, and its number another one's by now. */
@@ -455,10 +453,9 @@ static void add_operator(void *context, const struct site *site, unsigned int sp
 	struct operator_sites *operators = context;
 
 	count_site(operators->attacher, spec, site);
-	operators->sites[operators->count++] = (struct kern_site){ .offset = site->offset,
-								   .spec = spec,
-								   .class = site->class,
-								   .entry_only = true };
+	operators->sites[operators->count++] = (struct kern_site){
+		.offset = site->offset, .spec = spec, .class = site->class, .entry_only = true
+	};
 }
 
 bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct elf_entry *file, __u64 offset)

@@ -160,7 +160,9 @@ static size_t callbacks_placed(const struct attacher *attacher, pid_t tgid, cons
 static int attach_callback(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned,
 			   const struct site *site, unsigned int spec)
 {
-	const struct kern_site wanted = { .offset = site->offset, .spec = spec, .class = site->class, .entry_only = true };
+	const struct kern_site wanted = {
+		.offset = site->offset, .spec = spec, .class = site->class, .entry_only = true
+	};
 	bool there = false;
 	size_t count = callbacks_placed(attacher, tgid, pinned->file, &wanted, &there);
 	struct kern_site *placed;

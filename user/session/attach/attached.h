@@ -41,8 +41,8 @@ struct attached_list {
 	struct attachment **dead; /* of processes that have ended, to be taken off together */
 	size_t dead_count;
 	struct attached_sweeper *sweeper; /* takes some off; NULL: none are */
-	__u32 last_counter;	/* of hits: the highest that was ever in use */
-	__u32 *free_counters;	/* those of entries that are gone */
+	__u32 last_counter;		  /* of hits: the highest that was ever in use */
+	__u32 *free_counters;		  /* those of entries that are gone */
 	size_t free_counter_count;
 };
 

@@ -15,20 +15,21 @@
 #include "session/collect/budget_law.h"
 #include "session/collect/collector.h"
 
-#define TICK COLLECTOR_POLL	    /* ns between two looks whether the budget of a second has been used up */
-#define WINDOW 1000000000ull	    /* ns */
-#define LOOK_EVERY 10000000000ull   /* ns between two times for which suspended probes are placed, to see how often they are hit */
-#define LOOK_SHARE 0.05		    /* part of the budget that this may take */
-#define LOOK_MIN 2e-3		    /* s */
+#define TICK COLLECTOR_POLL  /* ns between two looks whether the budget of a second has been used up */
+#define WINDOW 1000000000ull /* ns */
+#define LOOK_EVERY \
+	10000000000ull	/* ns between two times for which suspended probes are placed, to see how often they are hit */
+#define LOOK_SHARE 0.05 /* part of the budget that this may take */
+#define LOOK_MIN 2e-3	/* s */
 #define LOOK_MAX 0.2
-#define IDLE_FIRST 2e6		    /* ns a second, before it is known */
-#define RECORD_FIRST 300	    /* ns, likewise */
-#define RECORDS_MIN 1000	    /* in a window, for a result */
-#define RUNS_MIN 16		    /* that were timed, for a result */
-#define COLD_MAX 1.5		    /* caches can be colder than those of the measurement at start */
-#define SLOT_COST 400		    /* ns: of a perf event that is read before and after a call (make bench, counters) */
-#define LISTED_MAX 20		    /* targets and sites in the closing figures */
-#define TOTALS_MAX 16384	    /* sites and targets that are kept apart for them */
+#define IDLE_FIRST 2e6	 /* ns a second, before it is known */
+#define RECORD_FIRST 300 /* ns, likewise */
+#define RECORDS_MIN 1000 /* in a window, for a result */
+#define RUNS_MIN 16	 /* that were timed, for a result */
+#define COLD_MAX 1.5	 /* caches can be colder than those of the measurement at start */
+#define SLOT_COST 400	 /* ns: of a perf event that is read before and after a call (make bench, counters) */
+#define LISTED_MAX 20	 /* targets and sites in the closing figures */
+#define TOTALS_MAX 16384 /* sites and targets that are kept apart for them */
 
 /* What is known of a program. */
 struct budget_program {
@@ -55,25 +56,26 @@ struct budget_total {
 struct budget {
 	struct collector *collector;
 	struct law law;
-	__u64 tick, window;  /* next look; begin of the current window */
-	__u64 *spec_calls;   /* recorded up to that */
-	__u64 cpu;	     /* of the collector, likewise */
+	__u64 tick, window; /* next look; begin of the current window */
+	__u64 *spec_calls;  /* recorded up to that */
+	__u64 cpu;	    /* of the collector, likewise */
 	__u64 cpu_at_start;
-	double idle;	     /* least that the collector has taken in a window, ns a second */
-	double record_cost;  /* ns that the collector takes for a record beyond that */
+	double idle;	    /* least that the collector has taken in a window, ns a second */
+	double record_cost; /* ns that the collector takes for a record beyond that */
 	struct map program_map;
 	struct link programs;
 	struct map total_map;
 	struct link totals;
 	size_t total_count;
 	double coldness;
-	bool measured; /* coldness */
+	bool measured;	    /* coldness */
 	double ended;	    /* ns that processes have run which have ended, without what was read of them before */
 	__u64 ended_before; /* what the kernel side had counted of that */
 	struct kern_run run;
 	__u64 stepped;
-	double operators, operators_calls; /* ns a second that operators took when they were on, at so many calls a second */
-	double targets, added;		   /* ns, in all */
+	double operators,
+		operators_calls; /* ns a second that operators took when they were on, at so many calls a second */
+	double targets, added;	 /* ns, in all */
 	__u64 changes;
 	bool warned;
 };
@@ -224,8 +226,8 @@ static double note_hits(struct budget *budget, struct attached *attached)
 {
 	struct collector *collector = budget->collector;
 	__u64 hits = kern_hits(collector->kern, attached->load.counter), more = hits - attached->load.hits;
-	double cost = (double)more * hit_cost(budget, attacher_role(collector->attacher, attached),
-					      attached->load.class);
+	double cost = (double)more *
+		      hit_cost(budget, attacher_role(collector->attacher, attached), attached->load.class);
 	struct budget_total *total;
 
 	attached->load.hits = hits;
@@ -401,8 +403,7 @@ static double collecting(struct budget *budget, double seconds, __u64 cpu, bool 
 	if (!urgent) {
 		budget->idle = fmin(budget->idle * 1.01, all);
 		if (records >= RECORDS_MIN)
-			budget->record_cost =
-				(budget->record_cost + (all - budget->idle) * seconds / records) / 2;
+			budget->record_cost = (budget->record_cost + (all - budget->idle) * seconds / records) / 2;
 	}
 	return urgent ? records * budget->record_cost / seconds : all - fmin(budget->idle, all);
 }
@@ -419,8 +420,8 @@ static double cost_so_far(const struct budget *budget)
 		__u64 more = kern_hits(collector->kern, all[i].load.counter) - all[i].load.hits;
 
 		if (more && !all[i].load.since)
-			cost += (double)more * hit_cost(budget, attacher_role(collector->attacher, &all[i]),
-							all[i].load.class);
+			cost += (double)more *
+				hit_cost(budget, attacher_role(collector->attacher, &all[i]), all[i].load.class);
 	}
 	return cost;
 }
@@ -460,8 +461,7 @@ static void change_sampling(struct budget *budget, const struct law_input *input
 		if (program->every == XPT_SAMPLE_NONE)
 			continue;
 		factor = input->programs[i++].factor;
-		if (factor == program->factor ||
-		    kern_set_factor(budget->collector->kern, &program->key, factor))
+		if (factor == program->factor || kern_set_factor(budget->collector->kern, &program->key, factor))
 			continue;
 		changed++;
 		program->factor = factor;
@@ -472,7 +472,8 @@ static void change_sampling(struct budget *budget, const struct law_input *input
 	}
 	if (!most)
 		return;
-	log_info(&budget->collector->log, "the budget of %.3g %% is %s: of %zu programs at most 1 call in %u is recorded",
+	log_info(&budget->collector->log,
+		 "the budget of %.3g %% is %s: of %zu programs at most 1 call in %u is recorded",
 		 100 * budget->law.share, budget->law.raised ? "not used" : "exceeded", changed, every);
 	json_begin(&json, NULL, '{');
 	json_add_unsigned(&json, "every", every);
@@ -488,8 +489,8 @@ static void change_operators(struct budget *budget, double cost)
 	struct text json = {};
 
 	attacher_switch_operators(budget->collector->attacher, on);
-	log_info(&budget->collector->log, "the budget of %.3g %% is %s: operators are %straced", 100 * budget->law.share,
-		 on ? "not used" : "exceeded", on ? "" : "not ");
+	log_info(&budget->collector->log, "the budget of %.3g %% is %s: operators are %straced",
+		 100 * budget->law.share, on ? "not used" : "exceeded", on ? "" : "not ");
 	json_begin(&json, NULL, '{');
 	json_add_bool(&json, "on", on);
 	emit(budget, "operators", 0, cost, &json);
@@ -684,7 +685,8 @@ static void end_window(struct budget *budget, __u64 now, bool urgent)
 	free(input->programs);
 	free(input->site);
 	free(window.attached);
-	memcpy(budget->spec_calls, collector->spec_calls, collector->registry->spec_count * sizeof(*budget->spec_calls));
+	memcpy(budget->spec_calls, collector->spec_calls,
+	       collector->registry->spec_count * sizeof(*budget->spec_calls));
 	budget->cpu = cpu;
 	budget->window = now;
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LEAST_TARGETS 1e8  /* ns a second: a tenth of a core, where the targets use less */
+#define LEAST_TARGETS 1e8     /* ns a second: a tenth of a core, where the targets use less */
 #define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
 #define FACTOR_STEP 0.75      /* an interval is lowered when it becomes at most so many times as long */
 
@@ -111,7 +111,6 @@ static bool set_factors(const struct law *law, const struct law_input *input, do
 }
 
 /* ---- less ---- */
-
 
 /* The most expensive ones, until the rest takes no more than the limit. */
 static bool suspend_sites(const struct law_input *input, double cost, double limit)

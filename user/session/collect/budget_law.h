@@ -33,9 +33,9 @@ struct law_site {
 };
 
 struct law_input {
-	double seconds; /* that the measurement took */
-	double targets; /* CPU time of the targets, ns a second, without what tracing has added */
-	double sites;	/* hits of sites, as if nothing was recorded; operators are not in it */
+	double seconds;	  /* that the measurement took */
+	double targets;	  /* CPU time of the targets, ns a second, without what tracing has added */
+	double sites;	  /* hits of sites, as if nothing was recorded; operators are not in it */
 	double operators; /* the same of operators; while they are off: what they would take, 0: unknown */
 	double samples;	  /* what recorded calls take beyond that, in the targets and in the collector */
 	double idle;	  /* what the collector takes in any case */
@@ -51,13 +51,13 @@ struct law {
 	double share;			   /* the budget: part of the targets' CPU time */
 	double high_water[LAW_HIGH_WATER]; /* of the targets, by second */
 	unsigned int second;
-	double age;   /* s of the latest entry there */
+	double age;	    /* s of the latest entry there */
 	double sample_cost; /* ns of one sample, where that is known */
-	double low;   /* s for which the cost has been low */
-	double since; /* s since the latest change */
-	double kept;  /* s since the budget was exceeded */
-	double hold;  /* s that low has to last */
-	bool raised;  /* the latest change was that more is traced */
+	double low;	    /* s for which the cost has been low */
+	double since;	    /* s since the latest change */
+	double kept;	    /* s since the budget was exceeded */
+	double hold;	    /* s that low has to last */
+	bool raised;	    /* the latest change was that more is traced */
 	bool operators_off;
 };
 

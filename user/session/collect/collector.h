@@ -129,7 +129,7 @@ void budget_json(struct budget *budget, struct text *json);
 
 typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
 
-#define COLLECTOR_POLL 20000000ull /* ns between two polls of the rings */
+#define COLLECTOR_POLL 20000000ull	 /* ns between two polls of the rings */
 #define COLLECTOR_POLL_IDLE 100000000ull /* the same when nothing has come for COLLECTOR_IDLE ns */
 #define COLLECTOR_IDLE 1000000000ull
 
