@@ -202,7 +202,7 @@ def test_budget_summary():
     with_budget(os.path.join(ROOT, "tests/e2e/kept/counted.xpt"), path)
     lines = [line[8:] for line in report(path=path).stdout.splitlines() if line.startswith("budget: ")]
     assert lines == ["2 %; tracing took about 1.7 % of the CPU time of the targets (1.4 % in them, 0.3 % collector)",
-                     "at 13.0ms, 4.1 %: 1 inference in 8 of neuron-0.0 and of 1 more program is recorded",
+                     "at 13.0ms, 4.1 %: 1 inference in 8 of neuron-0.0 and of 1 more program or function is recorded",
                      "nrt_execute of process 31023 was not traced or counted from 14.0ms to 16.0ms",
                      "other of process 7 was not traced or counted from 15.0ms on",
                      "at 17.0ms, 4.1 %: operators are not traced", "at 18.0ms, 4.1 %: operators are traced again",

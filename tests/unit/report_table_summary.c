@@ -516,12 +516,12 @@ Test(report_table_summary, budget)
 	cr_assert_not_null(
 		strstr(printed,
 		       "budget: 2 %; tracing took about 1.7 % of the CPU time of the targets (1.4 % in them, 0.3 % collector)\n"
-		       "budget: at 12.4s, 4.1 %: 1 inference in 8 of 0x5000 and of 1 more program is recorded\n"
+		       "budget: at 12.4s, 4.1 %: 1 inference in 8 of 0x5000 and of 1 more program or function is recorded\n"
 		       "budget: at 13.4s, 3.2 %: operators are not traced\n"
 		       "budget: nrt_execute of process 123 was not traced or counted from 14.4s to 24.4s\n"
 		       "budget: nrt_execute of several processes was not traced or counted from 15.0s on\n"
 		       "budget: f of process 124 was not traced or counted from the begin to 25.0s\n"
-		       "budget: at 26.0s, 0.03 %: each inference of 3 programs is recorded\n"
+		       "budget: at 26.0s, 0.03 %: each call of 3 programs or functions is recorded\n"
 		       "budget: at 27.0s, 0 %: operators are traced again\n"
 		       "budget: counts lack the calls of functions while they were not traced\n"
 		       "budget: about 1 % of the CPU time of process 1234\n"

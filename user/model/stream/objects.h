@@ -304,7 +304,7 @@ struct model_budget_change {
 	const char *name; /* of the program that costs most, as it was then, or of the site's function; NULL: unknown */
 	unsigned int
 		every; /* sampling: one inference in so many is recorded, of the programs with a new interval at most */
-	unsigned int programs; /* sampling: how many these are */
+	unsigned int programs; /* sampling: how many these are, and functions that are counted by themselves */
 	__u64 since;	       /* a site that is traced again: since then it was not; 0: unknown */
 	double cost, budget;   /* percent of the targets' CPU time: what tracing took just before, and may take */
 };

@@ -48,6 +48,12 @@ void chrome_metadata_statistics(struct text *text, const char *name, const struc
 	json_end(text, '}');
 }
 
+static void add_real(struct text *text, const char *name, double value)
+{
+	json_key(text, name);
+	text_real(text, value);
+}
+
 static void add_statistics(struct text *text, const char *name, const struct statistics *statistics)
 {
 	chrome_metadata_statistics(text, name, statistics, true, "deviation");
@@ -220,12 +226,6 @@ static void add_queue(struct text *text, const struct chrome_devices *devices, c
 	}
 }
 
-static void add_real(struct text *text, const char *name, double value)
-{
-	json_key(text, name);
-	text_real(text, value);
-}
-
 static void add_counter(struct text *text, const struct model_counter *counter)
 {
 	json_add_text(text, "name", counter->name);
@@ -356,8 +356,8 @@ void chrome_budget_change(struct text *text, const struct model_budget_change *c
 	json_add_nonzero(text, "pid", change->tgid);
 	if (change->since)
 		json_add_microseconds(text, "since_us", change->since);
-	json_add_real(text, "cost", change->cost);
-	json_add_real(text, "budget", change->budget);
+	add_real(text, "cost", change->cost);
+	add_real(text, "budget", change->budget);
 }
 
 /* Of checked text: lines end only between values. */

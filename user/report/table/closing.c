@@ -318,8 +318,8 @@ static void add_programs(struct text *text, const struct model_budget_change *ch
 		return;
 	text_string(text, change->name ? " and of " : " of ");
 	text_unsigned(text, more);
-	text_string(text, change->name ? " more program" : " program");
-	text_string(text, more > 1 ? "s" : "");
+	text_string(text, change->name ? " more" : "");
+	text_string(text, more > 1 ? " programs or functions" : " program or function");
 }
 
 /* False: the line of the change before has it. */
@@ -360,11 +360,12 @@ static bool add_change(struct text *text, const struct model *model, size_t inde
 		text_string(text, change->on ? ": operators are traced again\n" : ": operators are not traced\n");
 		return true;
 	}
+	/* Without a program it is a function that is counted by itself. */
+	text_string(text, change->every > 1 ? ": 1 " : ": each ");
+	text_string(text, change->name ? "inference" : "call");
 	if (change->every > 1) {
-		text_literal(text, ": 1 inference in ");
+		text_literal(text, " in ");
 		text_unsigned(text, change->every);
-	} else {
-		text_literal(text, ": each inference");
 	}
 	add_programs(text, change);
 	text_literal(text, " is recorded\n");
@@ -434,13 +435,17 @@ static void add_budget(struct text *text, const struct model *model, const struc
 	if (closing->budget.percent > 0) {
 		text_literal(text, "budget: ");
 		text_real(text, closing->budget.percent);
+	}
+	if (closing->budget.percent > 0 && time > 0) {
 		text_literal(text, " %; tracing took about ");
-		add_percent(text, time > 0 ? (closing->budget.added + closing->budget.collector) / time * 100 : 0);
+		add_percent(text, (closing->budget.added + closing->budget.collector) / time * 100);
 		text_literal(text, " of the CPU time of the targets (");
-		add_percent(text, time > 0 ? closing->budget.added / time * 100 : 0);
+		add_percent(text, closing->budget.added / time * 100);
 		text_literal(text, " in them, ");
-		add_percent(text, time > 0 ? closing->budget.collector / time * 100 : 0);
+		add_percent(text, closing->budget.collector / time * 100);
 		text_literal(text, " collector)\n");
+	} else if (closing->budget.percent > 0) {
+		text_literal(text, " %; the targets took no CPU time\n");
 	}
 	add_changes(text, model, begin_of(model, closing));
 	if (closing->budget.percent <= 0)
