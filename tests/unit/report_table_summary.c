@@ -556,6 +556,45 @@ Test(report_table_summary, more_changes_than_are_shown)
 	model_free(model);
 }
 
+/* Those that are detached and attached again at once have one line. */
+Test(report_table_summary, functions_that_are_detached_together)
+{
+	struct model *model = model_with_calls(0x5000, 1, 1500000);
+	char text[128], *printed;
+
+	for (int i = 0; i < 5; i++) {
+		snprintf(text, sizeof(text), "{\"action\":\"site\",\"on\":false,\"function\":\"f%d\"}", i);
+		feed_budget(model, 7, 1.001 + i * 1e-6, text);
+	}
+	feed_budget(model, 8, 1.0011, "{\"action\":\"site\",\"on\":false,\"function\":\"f0\"}");
+	feed_budget(model, 7, 11.001, "{\"action\":\"site\",\"on\":true,\"function\":\"f0\"}");
+	feed_budget(model, 7, 11.0011, "{\"action\":\"site\",\"on\":true,\"function\":\"f1\"}");
+	feed_budget(model, 7, 12.001, "{\"action\":\"site\",\"on\":false,\"function\":\"f0\"}");
+	feed_budget(model, 7, 13, "{\"action\":\"site\",\"on\":false,\"function\":\"f1\"}");
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_not_null(strstr(printed,
+				  "budget: f0, f1 of process 7 were not traced or counted from 1.00s to 11.0s\n"
+				  "budget: f2, f3, f4 of process 7 were not traced or counted from 1.00s on\n"
+				  "budget: f0 of process 8 was not traced or counted from 1.00s on\n"
+				  "budget: f0 of process 7 was not traced or counted from 12.0s on\n"
+				  "budget: f1 of process 7 was not traced or counted from 13.0s on\n"
+				  "budget: counts lack"),
+			   "%s", printed);
+	free(printed);
+	for (int i = 0; i < 9; i++) {
+		snprintf(text, sizeof(text), "{\"action\":\"site\",\"on\":false,\"function\":\"g%d\"}", i);
+		feed_budget(model, 9, 20.001, text);
+	}
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_not_null(strstr(printed, "budget: g0, g1, g2 and 6 more functions of process 9 were not traced or "
+					   "counted from 20.0s on\n"),
+			   "%s", printed);
+	free(printed);
+	model_free(model);
+}
+
 /* What a recording has is shown, whatever it is. */
 Test(report_table_summary, hostile_budgets)
 {

@@ -239,6 +239,8 @@ static void add_tracing(struct text *text, const struct summary_rows *rows)
 /* ---- the budget ---- */
 
 #define CHANGES_SHOWN 10
+#define FUNCTIONS_SHOWN 3
+#define STEP 10000000ull /* ns: changes that are made at once */
 
 /* "1.7 %", below 1 "0.04 %" */
 static void add_percent(struct text *text, double value)
@@ -322,43 +324,90 @@ static void add_programs(struct text *text, const struct model_budget_change *ch
 	text_string(text, more > 1 ? " programs or functions" : " program or function");
 }
 
-/* False: the line of the change before has it. */
-static bool add_site(struct text *text, const struct model *model, size_t index, __u64 begin)
+/* When a site that is detached here is attached again; 0: never. */
+static __u64 end_of(const struct model *model, size_t index)
 {
-	const struct model_budget_change *change = model_budget_change(model, index);
-	const struct model_budget_change *beside = change_beside(model, index, change->on ? -1 : 1);
+	const struct model_budget_change *next = change_beside(model, index, 1);
 
-	if (change->on && beside && !beside->on)
-		return false;
+	return next && next->on ? next->time : 0;
+}
+
+/* Whether the line of a change before has this one. */
+static bool ends_another(const struct model *model, size_t index)
+{
+	const struct model_budget_change *change = model_budget_change(model, index), *before;
+
+	before = change->action == BUDGET_SITE && change->on ? change_beside(model, index, -1) : NULL;
+	return before && !before->on;
+}
+
+static bool is_near(__u64 one, __u64 other)
+{
+	return one < other ? other - one <= STEP : one - other <= STEP;
+}
+
+/* The last of the changes that have one line: functions of a process that are detached, and attached again, at once. */
+static size_t last_of_line(const struct model *model, size_t index)
+{
+	const struct model_budget_change *change = model_budget_change(model, index), *next;
+	size_t last = index;
+	__u64 end;
+
+	if (change->action != BUDGET_SITE || change->on)
+		return index;
+	for (end = end_of(model, index); last + 1 < model_budget_change_count(model); last++) {
+		next = model_budget_change(model, last + 1);
+		if (next->action != BUDGET_SITE || next->on || next->tgid != change->tgid ||
+		    !is_near(next->time, change->time) || !is_near(end_of(model, last + 1), end))
+			break;
+	}
+	return last;
+}
+
+static void add_functions(struct text *text, const struct model *model, size_t first, size_t last)
+{
+	for (size_t i = first; i <= last && i < first + FUNCTIONS_SHOWN; i++) {
+		const char *name = model_budget_change(model, i)->name;
+
+		text_string(text, i == first ? "" : ", ");
+		text_terminal(text, name, strlen(name), 0);
+	}
+	if (last < first + FUNCTIONS_SHOWN)
+		return;
+	text_literal(text, " and ");
+	text_unsigned(text, last - first + 1 - FUNCTIONS_SHOWN);
+	text_literal(text, " more functions");
+}
+
+static void add_sites(struct text *text, const struct model *model, size_t first, size_t last, __u64 begin)
+{
+	const struct model_budget_change *change = model_budget_change(model, first);
+	const __u64 end = change->on ? change->time : end_of(model, first);
+
 	text_literal(text, "budget: ");
-	text_terminal(text, change->name, strlen(change->name), 0);
+	add_functions(text, model, first, last);
 	add_place(text, change->tgid);
-	text_literal(text, " was not traced or counted from ");
+	text_string(text, first == last ? " was" : " were");
+	text_literal(text, " not traced or counted from ");
 	add_moment(text, change->on ? change->since : change->time, begin);
-	if (change->on || (beside && beside->on)) {
+	if (end) {
 		text_literal(text, " to ");
-		add_moment(text, change->on ? change->time : beside->time, begin);
+		add_moment(text, end, begin);
 	} else {
 		text_literal(text, " on");
 	}
 	text_literal(text, "\n");
-	return true;
 }
 
-/* False: a line before has it. */
-static bool add_change(struct text *text, const struct model *model, size_t index, __u64 begin)
+static void add_change(struct text *text, const struct model_budget_change *change, __u64 begin)
 {
-	const struct model_budget_change *change = model_budget_change(model, index);
-
-	if (change->action == BUDGET_SITE)
-		return add_site(text, model, index, begin);
 	text_string(text, change->time > begin ? "budget: at " : "budget: from ");
 	add_moment(text, change->time, begin);
 	text_literal(text, ", ");
 	add_percent(text, change->cost);
 	if (change->action == BUDGET_OPERATORS) {
 		text_string(text, change->on ? ": operators are traced again\n" : ": operators are not traced\n");
-		return true;
+		return;
 	}
 	/* Without a program it is a function that is counted by itself. */
 	text_string(text, change->every > 1 ? ": 1 " : ": each ");
@@ -369,7 +418,6 @@ static bool add_change(struct text *text, const struct model *model, size_t inde
 	}
 	add_programs(text, change);
 	text_literal(text, " is recorded\n");
-	return true;
 }
 
 static void add_changes(struct text *text, const struct model *model, __u64 begin)
@@ -378,12 +426,19 @@ static void add_changes(struct text *text, const struct model *model, __u64 begi
 	unsigned int shown = 0;
 	bool detached = false;
 
-	for (size_t i = 0; i < model_budget_change_count(model); i++) {
-		detached |= model_budget_change(model, i)->action == BUDGET_SITE;
-		if (shown < CHANGES_SHOWN)
-			shown += add_change(text, model, i, begin);
+	for (size_t i = 0, last; i < model_budget_change_count(model); i = last + 1) {
+		bool is_site = model_budget_change(model, i)->action == BUDGET_SITE;
+
+		last = last_of_line(model, i);
+		detached |= is_site;
+		if (ends_another(model, i))
+			continue;
+		if (shown++ >= CHANGES_SHOWN)
+			more += last - i + 1;
+		else if (is_site)
+			add_sites(text, model, i, last, begin);
 		else
-			more++;
+			add_change(text, model_budget_change(model, i), begin);
 	}
 	if (more) {
 		text_literal(text, "budget: and ");
