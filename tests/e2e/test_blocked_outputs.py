@@ -13,7 +13,7 @@ import threading
 import time
 
 from harness import (REQUIRED, SLOW, TIMEOUT, XPUTRACE, Process, Recorder, Trace, alone, cases, entries_of, need, plain_name,
-                     process_state, scratch, standin, wait_until)
+                     process_state, scratch, standin, wait_end, wait_until)
 from hung_file_system import HungFileSystem
 
 END = 2 * SLOW  # seconds from Ctrl-C to the end
@@ -48,12 +48,10 @@ class Collector:
             Process.running.remove(self)
 
     def wait(self, timeout=TIMEOUT):
-        try:
-            return self.child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise AssertionError("it has not ended after %.1f s: %s" % (timeout, self.stderr)) from None
-        finally:
-            self.kill()
+        ended = wait_end(self.child, timeout)
+        self.kill()
+        assert ended, "it has not ended after %.1f s: %s" % (timeout, self.stderr)
+        return self.child.returncode
 
     def interrupt(self):
         """Ctrl-C: the exit status, which must come soon."""

@@ -17,6 +17,7 @@ from reports import churn_made
 MANY_PROBES = "threads wait while many probes are placed, which others at the same time slow down"
 
 RUNS = 60
+AT_ONCE = 300  # of each of two sessions, without a pause
 SLACK = 20000  # ns: the probes of two recorders come one after the other
 
 
@@ -290,7 +291,7 @@ def test_onnx_pool_threads_at_once():
     """Sessions that run at once: an operator elsewhere is of the chosen one only where that ran alone.
 
     What ran beside it tells a second recorder, which records everything."""
-    command, path, _ = pool_command("--runs", 800, "--threads", 2, "--wait-for-go", "--load-last")
+    command, path, _ = pool_command("--runs", AT_ONCE, "--threads", 2, "--wait-for-go", "--load-last")
     workload = Workload(command)
     everything = Recorder("-p", workload.pid, "--level", "basic")
     recorder = Recorder("-p", workload.pid, "--ops", "--program", path)
@@ -300,11 +301,11 @@ def test_onnx_pool_threads_at_once():
     operators = check_operators(trace, results[0]["pid"])
     made = made_by(results)
     assert {call.program for call in trace.runs()} == {path}
-    assert len(trace.runs()) == made[path] == 800, made
+    assert len(trace.runs()) == made[path] == AT_ONCE, made
     own = {span.tid for span in spans(trace, "execute")}
     others = [span for span, call in zip(spans(whole, "execute"), sorted(whole.of("Run"), key=lambda one: one.start))
               if call.program != path]
-    assert len(others) == 800
+    assert len(others) == AT_ONCE
     elsewhere = [span for span in operators if span.tid not in own]
     assert elsewhere, "nothing is tested"
     for span in elsewhere:
