@@ -52,6 +52,14 @@ def alone(reason):
     return mark
 
 
+def paired(reason):
+    """The test is run beside one at most that is marked for another reason; threads wait for probes as by default. PAIRED for a file."""
+    def mark(function):
+        function.paired = reason
+        return function
+    return mark
+
+
 def need(path, what):
     """What the build makes must be there: without it nothing would be tested, so that is a failure."""
     assert os.path.exists(path), "%s is missing: %s" % (what, os.path.relpath(path, ROOT))

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from harness import (REQUIRED, SLOW, TIMEOUT, XPUTRACE, Process, Recorder, Trace, alone, cases, entries_of, need, plain_name,
+from harness import (REQUIRED, SLOW, TIMEOUT, XPUTRACE, Process, Recorder, Trace, cases, entries_of, need, paired, plain_name,
                      process_state, scratch, standin, wait_end, wait_until)
 from hung_file_system import HungFileSystem
 
@@ -131,7 +131,7 @@ class Reference:
             statistics.median(spans), statistics.median(normal))
 
 
-@alone("measures how long the end takes")
+@paired("measures how long the end takes")
 @cases("fifo", "/dev/stdout", "-")
 def test_pipe_that_nobody_reads(kind):
     """-o PIPE: nothing is lost in the rings, the target keeps its pace, Ctrl-C ends it with the number of what is missing."""
@@ -270,6 +270,7 @@ def test_summary_that_nobody_reads():
     os.close(writer)
 
 
+@paired("measures how long the end takes")
 @cases("stdout", "fifo")
 def test_stream_that_nobody_reads(kind):
     """Latencies into a full pipe: all inferences are counted, the reports that were not written, too."""

@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from harness import (file_name, SLOW, XPUTRACE, Recorder, Trace, Workload, alone, cases, entries_of, need, plain_name, record_command, results_in, run,
+from harness import (file_name, SLOW, XPUTRACE, Recorder, Trace, Workload, alone, cases, entries_of, need, paired, plain_name, record_command, results_in, run,
                      run_entries, scratch, standin, workload_path)
 from onnx_models import RELEASES, library, model, serve
 from operator_checks import check_operators, check_profile, profile_counts, spans
@@ -15,6 +15,7 @@ from ort_profile import profiles
 from reports import churn_made
 
 MANY_PROBES = "threads wait while many probes are placed, which others at the same time slow down"
+BUSY = "its threads use all processors"
 
 RUNS = 60
 AT_ONCE = 300  # of each of two sessions, without a pause
@@ -207,7 +208,7 @@ def check_nodes(profile, operators, chosen):
     assert {span.program for span in operators} == {chosen}
 
 
-@alone(MANY_PROBES)
+@paired(MANY_PROBES)
 @cases(*RELEASES)
 def test_onnx_operators(release):
     """Two models that are served at the same time: the operators of one, as its own profile has them."""
@@ -224,7 +225,7 @@ def test_onnx_operators(release):
         check_nodes(profiles(prefix)[index], check_operators(trace, result["pid"]), chosen)
 
 
-@alone(MANY_PROBES)
+@paired(MANY_PROBES)
 @cases("ort", "qnn-csv")
 def test_onnx_formats(form):
     """Nothing of the other model is in them."""
@@ -266,7 +267,7 @@ def pool_command(*options):
     return [str(word) for word in words], path, other
 
 
-@alone(MANY_PROBES)
+@alone(BUSY)
 def test_onnx_pool_threads():
     """Sessions that run in turn: all operators of the one, on whatever thread, and none of the other.
 
@@ -286,7 +287,7 @@ def test_onnx_pool_threads():
         assert set(counts.values()) == {99}, counts
 
 
-@alone(MANY_PROBES)
+@alone(BUSY)
 def test_onnx_pool_threads_at_once():
     """Sessions that run at once: an operator elsewhere is of the chosen one only where that ran alone.
 

@@ -11,7 +11,7 @@ import time
 import hung_file_system
 from codeobj_loads import KB, MB, LIBRARIES, Capture, Captured, Loads, check_whole, elf, find, make, neff, states
 from harm import helpers
-from harness import SLOW, TIMEOUT, Process, Skip, alone, cases, library_path, need, scratch, wait_until
+from harness import SLOW, TIMEOUT, Process, Skip, cases, library_path, need, paired, scratch, wait_until
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codeobj_hostile.py")
 WAIT_LIMIT = 0.5  # seconds that a call waits until its object has been read
@@ -272,7 +272,7 @@ def interrupt(capture):
     return time.monotonic() - begun
 
 
-@alone("calls wait as long as they do by default")
+@paired("calls wait as long as they do by default")
 @cases(*HANGS)
 def test_file_system_hangs(what):
     """Files and memory on a file system that never answers: others are captured, and the capture ends in time."""

@@ -16,7 +16,7 @@ import code_files
 import hung_file_system
 from codeobj_loads import KB, LIBRARIES, MB, Capture, Loads, Object, check_whole, elf, find, make
 from harm import LONG, Target, helpers, program
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, alone, cases, compare_calls, library_path, need, run,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, alone, cases, compare_calls, library_path, need, paired, run,
                      scratch, wait_until, workload_path)
 
 ALL = "traces every process, and so places probes in the victims of others"
@@ -217,7 +217,7 @@ sys.stdin.read()
 """
 
 
-@alone(PATIENCE)
+@paired(PATIENCE)
 @cases("all", "open", "read")
 def test_file_system_that_does_not_answer(what):
     """Files of FUSE that never answer, mapped by one process: the other one is traced, and the recording ends in time."""
