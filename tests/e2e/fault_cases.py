@@ -132,11 +132,9 @@ class Attached:
         return outcome_of(status, self.process.stderr, lambda: made(self))
 
     def end(self):
-        try:
-            if self.stop and self.process.child.poll() is None:
-                self.process.signal(2)
-            self.process.child.wait(TIME_LIMIT)
-        except subprocess.TimeoutExpired:
+        if self.stop and self.process.child.poll() is None:
+            self.process.signal(2)
+        if not harness.wait_end(self.process.child, TIME_LIMIT):
             self.process.kill()
             return None
         return self.process.wait()

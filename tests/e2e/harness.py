@@ -3,11 +3,13 @@
 
 import atexit
 import collections
+import contextlib
 import ctypes
 import functools
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -27,6 +29,7 @@ NOBODY = 65534
 # default is enough is what those say that run alone.
 BESIDE = bool(os.environ.get("XPUTRACE_E2E_BESIDE"))
 WAITING = ["--wait-limit", "60s"] if SLOW > 1 else ["--wait-limit", "10s"] if BESIDE else []
+os.environ["XPUTRACE_E2E_RUNNER"] = str(os.getpid())  # inherited also by processes that a collector detaches
 
 
 class Skip(Exception):
@@ -45,6 +48,14 @@ def alone(reason):
     """The test is not run beside others. A file whose tests all are so has ALONE = reason."""
     def mark(function):
         function.alone = reason
+        return function
+    return mark
+
+
+def paired(reason):
+    """The test is run beside one at most that is marked for another reason; threads wait for probes as by default. PAIRED for a file."""
+    def mark(function):
+        function.paired = reason
         return function
     return mark
 
@@ -98,6 +109,19 @@ def public(path):
     while folder != "/" and os.stat(folder).st_mode & 1:
         folder = os.path.dirname(folder)
     return path if folder == "/" else shutil.copy(path, scratch(passing=True))
+
+
+def wait_end(child, timeout):
+    """Whether a subprocess ends in time; it is known at once, where child.wait(timeout) looks every 50 ms."""
+    with contextlib.suppress(ProcessLookupError):  # somebody else has waited for it
+        process = os.pidfd_open(child.pid) if child.returncode is None else None
+        if process is not None:
+            ended = select.select([process], [], [], timeout)[0]
+            os.close(process)
+            if not ended:
+                return False
+    child.wait()
+    return True
 
 
 class Process:
@@ -169,12 +193,10 @@ class Process:
 
     def wait(self):
         """Exit status, negative for a signal."""
-        try:
-            self.child.wait(TIMEOUT)
-        except subprocess.TimeoutExpired:
+        if not wait_end(self.child, TIMEOUT):
             self.kill()
             raise AssertionError("%s did not end; output was:\n%s%s" % (
-                " ".join(self.arguments), self.stdout, self.stderr)) from None
+                " ".join(self.arguments), self.stdout, self.stderr))
         for reader in self._readers:
             reader.join(TIMEOUT)
         self.child.stdin.close()

@@ -6,8 +6,9 @@ run.py [-j N] [-k PATTERN] [--list] [--alone-after PID]
 
 One line a test with its time and the processor time of its processes, the details of failures below it. Tests run side by
 side, more than two for each CPU, as most of a test is waiting. Each worker has a copy of the workloads: probes are placed in
-files, and so in whatever else runs them. Tests that measure something or look at the whole machine run alone, after the others
-(harness.alone); with --alone-after those whose reason begins with "measures" come when that process has ended. What has failed
+files, and so in whatever else runs them. After them come those that need a processor when they ask for it, two at once, of which
+each has another reason for that (harness.paired), and those that measure something or look at the whole machine, alone (harness.alone); with --alone-after those
+of both kinds whose reason begins with "measures" come when that process has ended. What has failed
 in a whole run is made once more at its end, alone, if it was little, and has failed if it does so again: other programs use
 the machine, too.
 Closing line: N passed, N failed, N skipped.
@@ -15,7 +16,6 @@ XPUTRACE_E2E_LONG=1 makes the numbers of test_harm*.py larger, XPUTRACE_E2E_KILL
 """
 
 import argparse
-import collections
 import concurrent.futures
 import contextlib
 import fnmatch
@@ -61,10 +61,14 @@ def selected(name, pattern):
     return not pattern or pattern in name or fnmatch.fnmatch(name, pattern)
 
 
-def alone_for(test):
-    """Why a test is not run beside others; None: it may be."""
-    function = test[1]
-    return getattr(function, "alone", None) or getattr(sys.modules[function.__module__], "ALONE", None)
+def reason_for(test):
+    """"alone" or "paired", and why a test is run so; (None, ""): it may be run beside any others."""
+    function, module = test[1], sys.modules[test[1].__module__]
+    for where, names in ((function, ("alone", "paired")), (module, ("ALONE", "PAIRED"))):
+        for name in names:
+            if hasattr(where, name):
+                return name.lower(), getattr(where, name)
+    return None, ""
 
 
 def run_one(name, function, arguments):
@@ -106,10 +110,36 @@ def where(error):
 
 # ---- side by side ----
 
+class Queue:
+    """Names of tests that are still to be made. reasons: by name; of several with the same reason one is made at a time."""
+
+    def __init__(self, names, reasons):
+        self.names, self.reasons, self.running = list(names), reasons, set()
+        self.changed = threading.Condition()
+
+    def take(self):
+        """The next one that can be made now; None: there are no more."""
+        with self.changed:
+            while self.names:
+                for name in self.names:
+                    if self.reasons.get(name) not in self.running:
+                        self.names.remove(name)
+                        self.running |= {self.reasons[name]} if name in self.reasons else set()
+                        return name
+                self.changed.wait()
+        return None
+
+    def end(self, name):
+        with self.changed:
+            self.running.discard(self.reasons.get(name))
+            self.changed.notify_all()
+
+
 class Worker:
     """Another process that makes tests, one after the other, by their names."""
 
-    def __init__(self):
+    def __init__(self, patient):
+        self.environment = {"XPUTRACE_E2E_BESIDE": "1"} if patient else {}
         self.workloads = os.path.join(harness.scratch(), "workload")
         shutil.copytree(harness.WORKLOADS, self.workloads, symlinks=True)
         self.start()
@@ -119,7 +149,7 @@ class Worker:
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, os.path.abspath(__file__), "--worker", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, env={**os.environ, "XPUTRACE_WORKLOADS": self.workloads, "XPUTRACE_E2E_BESIDE": "1"})
+                stdin=subprocess.DEVNULL, env={**os.environ, **self.environment, "XPUTRACE_WORKLOADS": self.workloads})
         self.lines = ours.makefile("rw", encoding="utf-8")
         ours.close()
 
@@ -135,12 +165,14 @@ class Worker:
         self.start()
         return "failed", text
 
-    def make_all(self, names, outcomes):
+    def make_all(self, queue, outcomes):
         """Until there are no more names."""
-        with contextlib.suppress(IndexError):
-            while True:
-                name = names.popleft()
-                outcomes[name].set_result(self.make(name))
+        while True:
+            name = queue.take()
+            if name is None:
+                break
+            outcomes[name].set_result(self.make(name))
+            queue.end(name)
         self.lines.close()
         self.process.wait()
 
@@ -158,12 +190,12 @@ def work(descriptor):
             lines.flush()
 
 
-def run_beside(names, jobs):
-    """Results by name; printed in the order of names."""
+def run_beside(names, jobs, reasons=None):
+    """Results by name; printed in the order of names. Without reasons threads may wait for probes for longer than by default."""
     results = {}
     outcomes = {name: concurrent.futures.Future() for name in names}
-    waiting = collections.deque(names)
-    threads = [threading.Thread(target=Worker().make_all, args=(waiting, outcomes), daemon=True) for _ in range(jobs)]
+    queue = Queue(names, reasons or {})
+    threads = [threading.Thread(target=Worker(not reasons).make_all, args=(queue, outcomes), daemon=True) for _ in range(jobs)]
     for thread in threads:
         thread.start()
     for name in names:
@@ -186,7 +218,7 @@ def main():
     # A shell ignores Ctrl-C for what it starts in the background, and programs inherit that; a handler ends with exec.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(description="Runs the end-to-end tests; most need root.")
-    parser.add_argument("-j", metavar="N", type=int, default=2 * os.cpu_count() + 1, help="how many side by side (2 * CPUs + 1)")
+    parser.add_argument("-j", metavar="N", type=int, default=3 * os.cpu_count(), help="how many side by side (3 * CPUs)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")
     parser.add_argument("--list", action="store_true", help="only show the tests")
     parser.add_argument("--alone-after", metavar="PID", type=int, help="what measures something comes when this process has ended")
@@ -198,22 +230,21 @@ def main():
     tests = [test for test in discover() if selected(test[0], options.k)]
     if options.list:
         for test in tests:
-            reason = alone_for(test)
+            kind, reason = reason_for(test)
             print("%-50s %s%s" % (printable(test[0]), (test[1].__doc__ or "").strip().split("\n")[0],
-                                  " (alone: %s)" % reason if reason else ""))
+                                  " (%s: %s)" % (kind, reason) if kind else ""))
         return 0
-    beside = [test[0] for test in tests if options.j > 1 and not alone_for(test)]
+    beside = [test[0] for test in tests if options.j > 1 and not reason_for(test)[0]]
     results = run_beside(beside, min(options.j, len(beside)))
-    last = []
-    for test in tests:
-        if test[0] not in results and options.alone_after and (alone_for(test) or "").startswith("measures"):
-            last.append(test)
-        elif test[0] not in results:
-            results[test[0]] = run_one(*test)
-    if options.alone_after:
-        wait_for_end(options.alone_after)
-    for test in last:
-        results[test[0]] = run_one(*test)
+    for measuring in (False, True):
+        if measuring and options.alone_after:
+            wait_for_end(options.alone_after)
+        left = [test for test in tests if test[0] not in results and reason_for(test)[1].startswith("measures") == measuring]
+        pairs = {test[0]: reason_for(test)[1] for test in left if options.j > 1 and reason_for(test)[0] == "paired"}
+        results.update(run_beside(list(pairs), min(2, len(pairs)), pairs))
+        for test in left:
+            if test[0] not in results:
+                results[test[0]] = run_one(*test)
     failed = [test for test in tests if results[test[0]] == "failed"]
     if not options.k and len(failed) <= AGAIN:
         for test in failed:

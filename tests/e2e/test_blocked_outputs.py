@@ -12,8 +12,8 @@ import subprocess
 import threading
 import time
 
-from harness import (REQUIRED, SLOW, TIMEOUT, XPUTRACE, Process, Recorder, Trace, alone, cases, entries_of, need, plain_name,
-                     process_state, scratch, standin, wait_until)
+from harness import (REQUIRED, SLOW, TIMEOUT, XPUTRACE, Process, Recorder, Trace, cases, entries_of, need, paired, plain_name,
+                     process_state, scratch, standin, wait_end, wait_until)
 from hung_file_system import HungFileSystem
 
 END = 2 * SLOW  # seconds from Ctrl-C to the end
@@ -48,12 +48,10 @@ class Collector:
             Process.running.remove(self)
 
     def wait(self, timeout=TIMEOUT):
-        try:
-            return self.child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise AssertionError("it has not ended after %.1f s: %s" % (timeout, self.stderr)) from None
-        finally:
-            self.kill()
+        ended = wait_end(self.child, timeout)
+        self.kill()
+        assert ended, "it has not ended after %.1f s: %s" % (timeout, self.stderr)
+        return self.child.returncode
 
     def interrupt(self):
         """Ctrl-C: the exit status, which must come soon."""
@@ -114,29 +112,35 @@ def calls_in(trace):
     return sum(call.function in TRACED for call in trace.calls)
 
 
-def check_pace(results, seconds):
-    """As many executions as without anybody who looks, none of which has waited for the collector."""
-    spans = durations(results)
-    assert len(spans) > RATE * 2 * seconds * 0.5, "only %d executions in %.1f s" % (len(spans), seconds)
-    reference = paced()
-    recorder = Recorder("-p", reference.pid)
-    reference.go()
-    time.sleep(2)
-    normal = durations(stop(reference))
-    recorder.wait()
-    assert statistics.median(spans) < 3 * statistics.median(normal), "an execution takes %d ns, to a file %d" % (
-        statistics.median(spans), statistics.median(normal))
+class Reference:
+    """The same program, recorded into a file at the same time, from before the go to the end of the other one."""
+
+    def __init__(self):
+        self.workload = paced()
+        self.recorder = Recorder("-p", self.workload.pid)
+
+    def go(self):
+        self.workload.go()
+
+    def check_pace(self, results, seconds):
+        """As many executions as without anybody who looks, none of which has waited for the collector."""
+        spans, normal = durations(results), durations(stop(self.workload))
+        self.recorder.wait()
+        assert len(spans) > RATE * 2 * seconds * 0.5, "only %d executions in %.1f s" % (len(spans), seconds)
+        assert statistics.median(spans) < 3 * statistics.median(normal), "an execution takes %d ns, to a file %d" % (
+            statistics.median(spans), statistics.median(normal))
 
 
-@alone("measures how long the end takes")
+@paired("measures how long the end takes")
 @cases("fifo", "/dev/stdout", "-")
 def test_pipe_that_nobody_reads(kind):
     """-o PIPE: nothing is lost in the rings, the target keeps its pace, Ctrl-C ends it with the number of what is missing."""
-    workload = paced()
+    workload, reference = paced(), Reference()
     with blocked_output(kind) as (output, stdout, reader):
         collector = Collector("record", "-p", workload.pid, "-o", output, stdout=stdout)
         collector.wait_message("attached")
         workload.go()
+        reference.go()
         begin = time.monotonic()
         time.sleep(4)
         status = collector.interrupt()
@@ -147,7 +151,7 @@ def test_pipe_that_nobody_reads(kind):
         assert int(LOST.search(collector.stderr).group(1)) > 0
         assert "ring_full" not in collector.stderr, collector.stderr
         assert os.read(reader, 100).startswith(b'{"displayTimeUnit"')
-    check_pace(results, seconds)
+    reference.check_pace(results, seconds)
 
 
 def test_pipe_that_is_read_again():
@@ -190,11 +194,12 @@ def test_pipe_that_is_read_again():
 @cases("trace.json", "recording.xpt")
 def test_hung_file_system(name):
     """A file system that does not answer any more: the same, and what was written before is whole."""
-    workload = paced()
+    workload, reference = paced(), Reference()
     with HungFileSystem() as system:
         collector = Collector("record", "-p", workload.pid, "-o", os.path.join(system.path, name))
         collector.wait_message("attached")
         workload.go()
+        reference.go()
         time.sleep(1.5)
         system.hang()
         begin = time.monotonic()
@@ -217,7 +222,7 @@ def test_hung_file_system(name):
     trace = Trace(path)
     assert len(trace.calls) > RATE, "only %d calls before it hung" % len(trace.calls)
     assert not trace.complete
-    check_pace(results, seconds)
+    reference.check_pace(results, seconds)
 
 
 def test_messages_that_nobody_reads():
@@ -265,10 +270,11 @@ def test_summary_that_nobody_reads():
     os.close(writer)
 
 
+@paired("measures how long the end takes")
 @cases("stdout", "fifo")
 def test_stream_that_nobody_reads(kind):
     """Latencies into a full pipe: all inferences are counted, the reports that were not written, too."""
-    workload = paced()
+    workload, reference = paced(), Reference()
     with blocked_output("-" if kind == "stdout" else "fifo") as (output, stdout, _):
         full = os.dup(stdout) if kind == "stdout" else os.open(output, os.O_WRONLY | os.O_CLOEXEC)
         fill(full)
@@ -276,6 +282,7 @@ def test_stream_that_nobody_reads(kind):
         collector = Collector("stream", "-p", workload.pid, "--report-every", "100ms", "-o", output, stdout=stdout)
         collector.wait_message("attached")
         workload.go()
+        reference.go()
         begin = time.monotonic()
         time.sleep(3)
         status = collector.interrupt()
@@ -287,7 +294,7 @@ def test_stream_that_nobody_reads(kind):
         executions = sum(end < (begin + seconds) * 1e9 for result in results for end in result["ends"])
         assert inferences >= 0.8 * RATE * 2 * 3 and lost == 0, collector.stderr
         assert inferences <= 2 * executions, "%d inferences of %d executions" % (inferences, executions)
-    check_pace(results, seconds)
+    reference.check_pace(results, seconds)
 
 
 @cases("fifo.json", "-")

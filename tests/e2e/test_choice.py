@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from harness import (file_name, SLOW, XPUTRACE, Recorder, Trace, Workload, alone, cases, entries_of, need, plain_name, record_command, results_in, run,
+from harness import (file_name, SLOW, XPUTRACE, Recorder, Trace, Workload, alone, cases, entries_of, need, paired, plain_name, record_command, results_in, run,
                      run_entries, scratch, standin, workload_path)
 from onnx_models import RELEASES, library, model, serve
 from operator_checks import check_operators, check_profile, profile_counts, spans
@@ -15,8 +15,10 @@ from ort_profile import profiles
 from reports import churn_made
 
 MANY_PROBES = "threads wait while many probes are placed, which others at the same time slow down"
+BUSY = "its threads use all processors"
 
 RUNS = 60
+AT_ONCE = 300  # of each of two sessions, without a pause
 SLACK = 20000  # ns: the probes of two recorders come one after the other
 
 
@@ -206,7 +208,7 @@ def check_nodes(profile, operators, chosen):
     assert {span.program for span in operators} == {chosen}
 
 
-@alone(MANY_PROBES)
+@paired(MANY_PROBES)
 @cases(*RELEASES)
 def test_onnx_operators(release):
     """Two models that are served at the same time: the operators of one, as its own profile has them."""
@@ -223,7 +225,7 @@ def test_onnx_operators(release):
         check_nodes(profiles(prefix)[index], check_operators(trace, result["pid"]), chosen)
 
 
-@alone(MANY_PROBES)
+@paired(MANY_PROBES)
 @cases("ort", "qnn-csv")
 def test_onnx_formats(form):
     """Nothing of the other model is in them."""
@@ -265,7 +267,7 @@ def pool_command(*options):
     return [str(word) for word in words], path, other
 
 
-@alone(MANY_PROBES)
+@alone(BUSY)
 def test_onnx_pool_threads():
     """Sessions that run in turn: all operators of the one, on whatever thread, and none of the other.
 
@@ -285,12 +287,12 @@ def test_onnx_pool_threads():
         assert set(counts.values()) == {99}, counts
 
 
-@alone(MANY_PROBES)
+@alone(BUSY)
 def test_onnx_pool_threads_at_once():
     """Sessions that run at once: an operator elsewhere is of the chosen one only where that ran alone.
 
     What ran beside it tells a second recorder, which records everything."""
-    command, path, _ = pool_command("--runs", 800, "--threads", 2, "--wait-for-go", "--load-last")
+    command, path, _ = pool_command("--runs", AT_ONCE, "--threads", 2, "--wait-for-go", "--load-last")
     workload = Workload(command)
     everything = Recorder("-p", workload.pid, "--level", "basic")
     recorder = Recorder("-p", workload.pid, "--ops", "--program", path)
@@ -300,11 +302,11 @@ def test_onnx_pool_threads_at_once():
     operators = check_operators(trace, results[0]["pid"])
     made = made_by(results)
     assert {call.program for call in trace.runs()} == {path}
-    assert len(trace.runs()) == made[path] == 800, made
+    assert len(trace.runs()) == made[path] == AT_ONCE, made
     own = {span.tid for span in spans(trace, "execute")}
     others = [span for span, call in zip(spans(whole, "execute"), sorted(whole.of("Run"), key=lambda one: one.start))
               if call.program != path]
-    assert len(others) == 800
+    assert len(others) == AT_ONCE
     elsewhere = [span for span in operators if span.tid not in own]
     assert elsewhere, "nothing is tested"
     for span in elsewhere:

@@ -10,7 +10,8 @@ import time
 
 import hung_file_system
 from codeobj_loads import KB, MB, LIBRARIES, Capture, Captured, Loads, check_whole, elf, find, make, neff, states
-from harness import SLOW, TIMEOUT, Process, Skip, alone, cases, library_path, need, scratch, wait_until
+from harm import helpers
+from harness import SLOW, TIMEOUT, Process, Skip, cases, library_path, need, paired, scratch, wait_until
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codeobj_hostile.py")
 WAIT_LIMIT = 0.5  # seconds that a call waits until its object has been read
@@ -271,7 +272,7 @@ def interrupt(capture):
     return time.monotonic() - begun
 
 
-@alone("calls wait as long as they do by default")
+@paired("calls wait as long as they do by default")
 @cases(*HANGS)
 def test_file_system_hangs(what):
     """Files and memory on a file system that never answers: others are captured, and the capture ends in time."""
@@ -399,26 +400,13 @@ def test_kernel_in_file_that_hangs():
     check_whole(captured, line, given)
 
 
-def rights(name):
-    """/proc/PID/status of the processes of this name."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/status" % pid, encoding="ascii", errors="replace") as file:
-                status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-        except OSError:
-            continue
-        if status["Name"] == name:
-            yield status
-
-
-@alone("ends the processes that copy for any collector")
 def test_who_copies():
     """What is given in memory is copied by a process that can do nothing but read memory; when it ends, the next copy finds another."""
     program, given = Loads("nrt"), [make(neff, size, seed) for seed, size in enumerate((4 * MB, 20 * MB, 4 * MB))]
-    before = {status["Pid"] for status in rights("xputrace-memory")}
+    before = {status["Pid"] for status in helpers("xputrace-memory")}
     capture = Capture("-p", program.pid)
     first, = program.load("nrt_load", given[0])
-    mine = [status for status in rights("xputrace-memory") if status["Pid"] not in before]
+    mine = [status for status in helpers("xputrace-memory") if status["Pid"] not in before]
     for status in mine:
         os.kill(int(status["Pid"]), signal.SIGKILL)
     lost, = program.load("nrt_load", given[1])

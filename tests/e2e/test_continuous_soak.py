@@ -3,7 +3,7 @@
 
 from soak import soak
 
-ALONE = "measures memory and losses at full load"
+PAIRED = "measures memory and losses at full load"
 
 
 def test_server():

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Skip, alone, cases, has_tracepoint, need, process_state, run, scratch,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Skip, alone, cases, has_tracepoint, need, paired, process_state, run, scratch,
                      wait_until)
 from test_endings import small_file_system
 
@@ -605,7 +605,7 @@ def test_quiet():
     assert result.status == 0 and result.stdout == "alone\n", result.stdout
 
 
-@alone(TIME)
+@paired(TIME)
 @cases("100ms", "0.5s", "1s")
 def test_duration(text):
     """-d: the time that was asked for has been counted."""

@@ -33,8 +33,9 @@ def test_collector_is_killed():
         killed = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6
         recorder.signal(signal.SIGKILL)
         recorder.wait()
-        wait_until(lambda: loads(recorder.output), "the trace loads", 5)
-        trace = Trace(recorder.output)
+        traces = []
+        wait_until(lambda: traces.append(loads(recorder.output)) or traces[-1], "the trace loads", 5)
+        trace = traces[-1]
         assert not trace.complete, "a recording that was killed is called complete"
         last = max(call.end for call in trace.calls)
         assert last > killed - 1e6, "%.2f s are missing at the end" % ((killed - last) / 1e6)
@@ -163,7 +164,7 @@ def test_command_is_interrupted():
     """Ctrl-C on a terminal reaches collector and program: both end, the trace is complete."""
     recorder = Recorder("--", workload_path("linked-nrt"), "nrt", "--calls", "0", "--rate", "1000", wait=False,
                         start_new_session=True)
-    wait_until(lambda: (loads(recorder.output) or None) and loads(recorder.output).runs(), "runs in the trace")
+    wait_until(lambda: (trace := loads(recorder.output)) and trace.runs(), "runs in the trace")
     os.killpg(recorder.pid, signal.SIGINT)
     trace = recorder.finish()
     trace.check()

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 
-from harness import (XPUTRACE, Recorder, Trace, Workload, alone, cases, compare, need, results_in, run, scratch, standin,
+from harness import (XPUTRACE, Recorder, Trace, Workload, alone, cases, compare, need, paired, results_in, run, scratch, standin,
                      wait_until)
 from onnx_models import model, serve
 from ort_profile import profiles
@@ -108,7 +108,7 @@ def near(sums, count, what):
     assert max(sums) - min(sums) <= count, "%s: %s us in the formats" % (what, sums)
 
 
-@alone("threads wait while many probes are placed, which others at the same time slow down")
+@paired("threads wait while many probes are placed, which others at the same time slow down")
 def test_onnx_recording_in_all_formats():
     """Recorded once: the formats say the same, as ONNX Runtime's profiler does, which runs meanwhile."""
     folder = scratch()
@@ -145,7 +145,7 @@ def test_onnx_recording_in_all_formats():
     assert events_of(report(recording, os.path.join(folder, "ort.json"), "--format", "ort")) == ort
 
 
-@alone("threads wait while many probes are placed, which others at the same time slow down")
+@paired("threads wait while many probes are placed, which others at the same time slow down")
 def test_onnx_programs_and_nodes_without_names():
     """Two models at once, whose nodes have no names: each program's are called as in the profile that ONNX Runtime writes of it."""
     path, models = os.path.join(scratch(), "profile"), (model("unnamed"), model("unnamed", hidden=32))
@@ -164,7 +164,7 @@ def test_onnx_programs_and_nodes_without_names():
     assert len(ours) == len(own) == 2
 
 
-@alone("threads wait while many probes are placed, which others at the same time slow down")
+@paired("threads wait while many probes are placed, which others at the same time slow down")
 @cases("ort --ops", "ort", "qnn-csv --ops", "qnn-csv", "qnn-csv --level=basic")
 def test_onnx_recorded_into(words):
     """While recording, twice into one file: every run, its operators only where they are asked for."""

@@ -15,12 +15,12 @@ import time
 import code_files
 import hung_file_system
 from codeobj_loads import KB, LIBRARIES, MB, Capture, Loads, Object, check_whole, elf, find, make
-from harm import LONG, Target, program
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, alone, cases, compare_calls, library_path, need, run,
+from harm import LONG, Target, helpers, program
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, alone, cases, compare_calls, library_path, need, paired, run,
                      scratch, wait_until, workload_path)
 
 ALL = "traces every process, and so places probes in the victims of others"
-READERS = "looks at all processes, of which some are ended"
+PATIENCE = "files are given up after 2 s in all, and 3 s are allowed"
 CODE_HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codeobj_hostile.py")
 EXECUTE = 55  # slot of a table that the collector is interested in
 
@@ -136,15 +136,6 @@ def test_lease():
     assert "another process holds a lease on it" in recorder.stderr, recorder.stderr
 
 
-def readers(name="xputrace-file"):
-    """/proc/PID/status of the processes that read a file, or those for files of root's."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open("/proc/%s/status" % pid, encoding="ascii", errors="replace") as file:
-            status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-            if status["Name"] == name:
-                yield {name: value.strip() for name, value in status.items()}
-
-
 def has_no_rights(status):
     user, = set(status["Uid"].split())
     return int(user) not in (0, NOBODY) and status["Groups"] in ("", user) and \
@@ -152,14 +143,13 @@ def has_no_rights(status):
         status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
 
 
-@alone(READERS)
 def test_reader_of_roots_files():
     """The process that reads what only root may change has no rights either; when it ends, libraries that come later are read."""
     workload = Workload([workload_path("workload"), "nrt", "--wait-for-go", "--dlopen", "--calls", 200, "--rate", 200])
     recorder = Recorder("-p", workload.pid)
-    wait_until(lambda: any(map(has_no_rights, readers("xputrace-files"))), "a process without rights")
-    wait_until(lambda: all(map(has_no_rights, readers("xputrace-files"))), "none with rights")
-    for status in readers("xputrace-files"):
+    wait_until(lambda: any(map(has_no_rights, helpers("xputrace-files"))), "a process without rights")
+    wait_until(lambda: all(map(has_no_rights, helpers("xputrace-files"))), "none with rights")
+    for status in helpers("xputrace-files"):
         os.kill(int(status["Pid"]), signal.SIGKILL)
     workload.go()
     workload.results()
@@ -173,7 +163,6 @@ def capabilities(pid):
         return {name: int(value, 16) for name, _, value in (line.partition(":\t") for line in file) if name.startswith("Cap")}
 
 
-@alone(READERS)
 @cases("record", "profile --program none", "stream --match .", "inspect -o {}", "continuous start",
        "codeobj -o {}", "list programs -d 20s")
 def test_capabilities(command):
@@ -184,7 +173,7 @@ def test_capabilities(command):
     collector = Process([XPUTRACE, *words, "-p", str(target.pid)], cwd=scratch())
     mine = capabilities("self")
     wait_until(lambda: capabilities(collector.pid)["CapPrm"] != mine["CapPrm"], "fewer capabilities")
-    wait_until(lambda: any(readers("xputrace-files")), "a process that reads files")
+    wait_until(lambda: any(helpers("xputrace-files")), "a process that reads files")
     its = capabilities(collector.pid)
     target.go()
     target.outcome()
@@ -228,7 +217,7 @@ sys.stdin.read()
 """
 
 
-@alone(READERS)
+@paired(PATIENCE)
 @cases("all", "open", "read")
 def test_file_system_that_does_not_answer(what):
     """Files of FUSE that never answer, mapped by one process: the other one is traced, and the recording ends in time."""
@@ -249,7 +238,7 @@ def test_file_system_that_does_not_answer(what):
             recorder.signal(signal.SIGINT)
             trace = recorder.finish()
             lasted = time.monotonic() - begun
-            left = list(readers())
+            left = list(helpers("xputrace-file"))
             system.end()  # the process that has mapped its files does not end before
     assert system.asked, "nobody has asked it for anything"
     assert attached < 3 * SLOW and lasted < 10 * SLOW, (attached, lasted)
@@ -260,10 +249,9 @@ def test_file_system_that_does_not_answer(what):
     if what == "read":  # they have opened it, and may do nothing else any more
         assert all(map(has_no_rights, left)), left
         assert len({status["Uid"] for status in left}) == len(left), "two of one user"
-    wait_until(lambda: not list(readers()), "the end of those that read files")
+    wait_until(lambda: not list(helpers("xputrace-file")), "the end of those that read files")
 
 
-@alone(READERS)
 @cases("root", "nobody", "root below 1", "nobody below 1", "nobody below 2")
 def test_file_system_of(who):
     """A library on FUSE: it gets probes if root answers for it; else none, as who answers could hang when the kernel reads them.
@@ -288,7 +276,6 @@ def test_file_system_of(who):
     assert refused == (user == "nobody") and (int(placed) == 0) == refused, recorder.stderr
 
 
-@alone(READERS)
 def test_executable_that_does_not_answer():
     """A program on FUSE that never answers any more: the other one is traced, and the recording ends in time."""
     with open(os.path.realpath("/bin/sleep"), "rb") as file:
@@ -330,7 +317,6 @@ while True:
 """
 
 
-@alone(READERS)
 def test_memory_that_does_not_answer():
     """A table of functions whose page is one of FUSE that never answers: the other one is traced, and the recording ends in time."""
     folder = scratch()
@@ -452,7 +438,7 @@ def test_file_is_cut_off():
     assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
 
 
-@alone(READERS)
+@alone("gives processes a number that another one may have taken")
 def test_process_number_is_used_again():
     """The number of a process that has ended belongs to a stranger: that one is not traced."""
     words = [workload_path("workload"), "nrt", "--wait-for-go", "--calls", 10]
@@ -515,7 +501,6 @@ def test_secret(how):
     assert not any(text in one or text.hex().encode() in one for one in shown), "the secret is in the output"
 
 
-@alone(READERS)
 def test_reader_of_code_objects():
     """A code object that takes long to be read: by a process without rights, and when that ends, the next one is read."""
     text = b".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n" + \
@@ -523,13 +508,13 @@ def test_reader_of_code_objects():
     bombs = [Object(text + b"// %d\nret;\n}\n" % number) for number in range(4)]
     target = Loads("nrt", "hip")
     capture = Capture("-p", target.pid)
-    before = {status["Pid"] for status in readers("xputrace-files")}
+    before = {status["Pid"] for status in helpers("xputrace-files")}
     for bomb in bombs:  # until it is not too late
         first, = target.load("nrt_load", bomb)
         end = time.monotonic() + 0.5 * SLOW
         caught = []
         while not caught and time.monotonic() < end:
-            caught = [status for status in readers("xputrace-files")
+            caught = [status for status in helpers("xputrace-files")
                       if status["Pid"] not in before and status["Seccomp"] != "0"]
         if caught:
             break
@@ -617,12 +602,12 @@ def test_merge_without_rights():
     os.mkfifo(pipe)
     merging = Process(merge + [pipe])
     wait_until(lambda: confined(merging.pid), "a process without rights")
-    openers = [status["Pid"] for status in readers("xputrace-open") if status["PPid"] == str(merging.pid)]
+    openers = [status["Pid"] for status in helpers("xputrace-open") if status["PPid"] == str(merging.pid)]
     assert len(openers) == 1, openers
     merging.signal(signal.SIGINT)
     assert merging.wait() < 0
     wait_until(lambda: all(status["Pid"] not in openers or status["State"].startswith("Z")
-                           for status in readers("xputrace-open")), "the end of the process that opens")
+                           for status in helpers("xputrace-open")), "the end of the process that opens")
 
 
 @cases("report", "list", "merge")

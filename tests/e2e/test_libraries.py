@@ -5,8 +5,8 @@ import os
 import shutil
 import sys
 
-from harness import (LATE_RATE, Recorder, Skip, Workload, alone, cases, compare, compare_calls, compare_late,
-                     compare_programs, library_path, record_command, record_late, results_in, run, scratch, standin,
+from harness import (LATE_RATE, Recorder, Skip, Workload, cases, compare, compare_calls, compare_late,
+                     compare_programs, library_path, paired, record_command, record_late, results_in, run, scratch, standin,
                      workload_path)
 
 
@@ -16,7 +16,7 @@ def copy_of(library, name, flavour="lib"):
     return path
 
 
-@alone("expects probes in time")
+@paired("expects probes in time")
 @cases("nrt", "cuda", "pjrt")
 def test_loaded_after_attach(runtime):
     """Late attach, and the library comes later still: every call from 50 ms after the mapping on is seen."""

@@ -8,7 +8,7 @@ import shutil
 import signal
 import time
 
-from harness import (Recorder, Workload, alone, cases, compare_calls, compare_programs, entries_of, record_command,
+from harness import (Recorder, Workload, alone, cases, compare_calls, compare_programs, entries_of, paired, record_command,
                      record_late, run, scratch, workload_path)
 from onnx_models import RELEASES, library, model, serve
 
@@ -45,6 +45,7 @@ def check_node(result, trace):
         result["mean_us"], mean(runs))
 
 
+@paired("measures time")
 def test_node_late_attach():
     """Attached to a server that runs: N runs are N inferences, the mean within 10 % of its own."""
     result, trace = record_late(Workload(node_command("--wait", "--runs", 100)))

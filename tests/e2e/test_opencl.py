@@ -94,7 +94,7 @@ def test_list_too_long():
     assert own["latency_ns"]["count"] == 1024 and own["unended"] == 1100 - 1024, own
 
 
-@alone("compares with a clock that is read later")
+@alone("measures time, by a clock that is read later")
 def test_pocl_ends():
     """PoCL says when each has ended: as clGetEventProfilingInfo() has it, within 5 % or 50 us, however many one wait ends."""
     results, trace, recorder = record_command([program(), "--ends"], *LONG)

@@ -5,7 +5,7 @@ import collections
 import os
 import time
 
-from harness import (XPUTRACE, Recorder, Trace, Workload, cases, compare_programs, record_command, results_in,
+from harness import (XPUTRACE, Recorder, Trace, Workload, alone, cases, compare_programs, record_command, results_in,
                      run, scratch, workload_path)
 from onnx_models import MODELS, RELEASES, library, model, nodes, serve
 from operator_checks import Node, check_counts, check_operators, check_profile, difference, parents, spans, traced_counts
@@ -17,7 +17,8 @@ THREADS = 2
 # Runs go on for 0.2 s, as names of nodes are read from the process, after what has executed them is seen.
 PACE = ("--runs", RUNS, "--rate", 100)
 
-ALONE = "threads wait while many probes are placed, which others at the same time slow down"
+PAIRED = "threads wait while many probes are placed, which others at the same time slow down"
+BUSY = "its threads use all processors"
 
 
 class Profiled:
@@ -67,6 +68,7 @@ def test_releases(case):
     assert {call.program for call in trace.of("Run")} == {server.model}
 
 
+@alone("measures time")
 def test_durations():
     """Where operators take long, they take as long in all as the profiler says, without the wait for the probes behind
     them, and with what the probes have cost."""
@@ -176,6 +178,7 @@ def optimised(name):
     return profile.nodes.values()
 
 
+@alone(BUSY)
 @cases(1, 2)
 def test_at_once(sessions):
     """On two threads at once: every operator belongs to the inference of its thread."""
@@ -183,6 +186,7 @@ def test_at_once(sessions):
     assert not [span for span in operators if span.unassigned]
 
 
+@alone(BUSY)
 @cases(1, 2)
 def test_at_once_in_parallel(sessions):
     """Neither of the inferences that run at once gets operators of which it is not known that they are its own."""
@@ -199,6 +203,7 @@ def operators_of_runs(trace, pid):
     return [[span for span in operators if span.inside(one)] for one in spans(trace, "execute", pid)]
 
 
+@alone("compares with what runs at a rate")
 def test_attached_while_it_runs():
     """In the middle of a load: inferences have all their operators, but where the recording begins or ends in one.
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import python_root
-from harness import ROOT, Skip, alone, cases, record_command
+from harness import ROOT, Skip, cases, paired, record_command
 from operator_checks import check_sums, difference, parents, spans
 
 EAGER = os.path.join(ROOT, "tests", "workload", "operators", "eager.py")
@@ -79,7 +79,7 @@ def check_times(result, operators):
     assert least <= most, "no difference of the clocks fits: at least %d and at most %d ns" % (least, most)
 
 
-@alone("thousands of probes are placed while a thread waits")
+@paired("threads wait while many probes are placed, which others at the same time slow down")
 @cases(*RELEASES)
 def test_profiler(release):
     """Every operator as often as PyTorch's profiler says, and around what it has measured; the same exception."""
@@ -90,7 +90,7 @@ def test_profiler(release):
     check_times(result, operators)
 
 
-@alone("thousands of probes are placed while a thread waits")
+@paired("threads wait while many probes are placed, which others at the same time slow down")
 @cases(*RELEASES)
 def test_nesting(release):
     """Operators lie inside those that call them, on their threads."""
@@ -104,7 +104,7 @@ def test_nesting(release):
     assert inside[None, "cat"] == ROUNDS, inside
 
 
-@alone("thousands of probes are placed while a thread waits")
+@paired("threads wait while many probes are placed, which others at the same time slow down")
 @cases(*RELEASES)
 def test_threads(release):
     """Each thread has what it executes, as often as the profiler says of the one that it watches."""

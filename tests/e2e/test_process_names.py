@@ -9,7 +9,7 @@ from saved_files import Collector
 from harness import SLOW, Recorder, Workload, compare, scratch, standin, workload_path
 from reports import Stream, check_totals, made_by
 
-ALONE = "expects probes in time"
+PAIRED = "expects probes in time"
 
 
 class Named:

@@ -7,11 +7,11 @@ import subprocess
 import time
 
 from harness import (LATE_RATE, SLOW, XPUTRACE, Process, Recorder, Trace, alone, cases, compare, compare_calls,
-                     compare_late, compare_programs, need, process_state, record_late, run, scratch, standin,
+                     compare_late, compare_programs, need, paired, process_state, record_late, run, scratch, standin,
                      workload_path)
 
 
-@alone("expects probes in time")
+@paired("expects probes in time")
 def test_forks_after_attach():
     """The target itself is traced exactly, its children from 50 ms after their first call on at the latest."""
     workload = standin("nrt", "--fork", 3, "--rate", LATE_RATE, "--calls", 300, "--log-times")
@@ -26,7 +26,7 @@ def test_forks_after_attach():
             compare_late(result, trace, result["times"][0])
 
 
-@alone("expects probes in time")
+@paired("expects probes in time")
 def test_executes_after_attach():
     """The target replaces itself; the new program is traced once its library is there."""
     workload = standin("nrt", "--exec", "--rate", LATE_RATE, "--calls", 300, "--log-times", "--programs", 1)
@@ -191,7 +191,7 @@ def test_stopped_by_signal(name):
     workload.results()
 
 
-@alone("measures time")
+@paired("measures time")
 def test_duration():
     """-d ends the recording after the time given."""
     workload = standin("nrt", "--calls", 0, "--rate", 2000)

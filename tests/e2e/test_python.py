@@ -10,7 +10,7 @@ import statistics
 import subprocess
 
 import python_root
-from harness import ROOT, XPUTRACE, Workload, cases, need, record_command, record_late, run, scratch
+from harness import ROOT, XPUTRACE, Workload, cases, need, paired, record_command, record_late, run, scratch
 from onnx_models import model
 from operator_checks import check_operators, check_profile
 from ort_profile import profiles
@@ -51,6 +51,7 @@ def check(result, trace):
         result["median_us"], median)
 
 
+@paired("measures time")
 @cases("path", "bytes")
 def test_from_the_start(given):
     """Loads and runs: the program has the path of its model, or the name of the graph where it came as bytes."""
@@ -88,6 +89,7 @@ def test_sessions():
             assert steps[name] <= call.duration + 1 <= 1.1 * steps[name] + 20000, (name, steps[name], call.duration)
 
 
+@paired("measures time")
 @cases("path", "bytes")
 def test_late_attach(given):
     """A server that runs already, with threads: nothing was seen loading, and the names are there."""

@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import time
 
-from harness import (SLOW, XPUTRACE, Workload, alone, cases, entries_of, need, results_in, run, run_entries, scratch,
+from harness import (SLOW, XPUTRACE, Workload, alone, cases, entries_of, need, paired, results_in, run, run_entries, scratch,
                      standin)
 from reports import (DRIFT, Stream, check_continuous, check_intervals, check_totals, check_unique, churn_made, made_by,
                      read_samples, read_summary, report_files, reported_by_name, trace_output, traces_of, wall_clock,
@@ -73,6 +73,7 @@ def test_other_runtimes(runtime):
         check_totals(blocks, made_by(results), every)
 
 
+@paired("has the names of sessions read before they run")
 def test_onnx_every_rate():
     """ONNX Runtime in a C program, two threads on two sessions that were there before: names, and counts exact for every rate."""
     workload = Workload(native("--wait-for-go", "--threads", 2, "--sessions", 2, "--runs", 100))
@@ -101,7 +102,7 @@ def test_onnx_node():
 
 # ---- reports and the clock ----
 
-@alone("measures time")
+@paired("measures time")
 def test_boundaries():
     """Twenty reports on multiples of 500 ms, each inference in the right one; no drift; 10 ms at the same time."""
     workload = standin("nrt", "--calls", 0, "--rate", 200, "--programs", 1, "--log-times")
@@ -161,7 +162,7 @@ def first_line(stream, text):
     return next(time for time, line in zip(stream.arrived["stderr"], stream.lines["stderr"]) if text in line)
 
 
-@alone("measures time")
+@paired("measures time")
 def test_nothing_runs():
     """Reports come all the same, one a boundary, though there is nothing to be written."""
     workload = standin("nrt", "--calls", 1)

@@ -14,13 +14,14 @@
 
 #include "counter/counter.h"
 
-/* Folder of the test, without links in its path. */
+/* Folder of the test, without links in its path; in memory, where thousands of files are soon made. */
 static char fixture[PATH_MAX];
 
 static inline void fixture_open(void)
 {
-	char path[] = "/tmp/xputrace-test-XXXXXX";
+	char path[PATH_MAX];
 
+	snprintf(path, sizeof(path), "%s/xputrace-test-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	cr_assert_not_null(mkdtemp(path));
 	cr_assert_not_null(realpath(path, fixture));
 }

@@ -134,18 +134,55 @@ static inline struct support_symbol *support_symbols(const char *path, bool dyna
 	return symbols;
 }
 
+#define SUPPORT_OUTPUT_MAX (1 << 20)
+
+/* What a tool has printed of a file; asked again when the file is another one. */
+struct support_output {
+	char path[256];
+	struct timespec changed;
+	ino_t inode;
+	char *text;
+};
+
+/* A stream of it, to be closed. */
+static inline FILE *support_output(struct support_output *output, const char *tool, const char *path)
+{
+	struct stat status = { 0 };
+	char command[512];
+	size_t length;
+	FILE *pipe;
+
+	stat(path, &status);
+	if (strcmp(output->path, path) || output->inode != status.st_ino ||
+	    memcmp(&output->changed, &status.st_mtim, sizeof(status.st_mtim))) {
+		snprintf(command, sizeof(command), "%s %s 2>/dev/null", tool, path);
+		pipe = popen(command, "r");
+		cr_assert_not_null(pipe);
+		output->text = realloc(output->text, SUPPORT_OUTPUT_MAX);
+		cr_assert_not_null(output->text);
+		length = fread(output->text, 1, SUPPORT_OUTPUT_MAX - 1, pipe);
+		output->text[length] = '\0';
+		cr_assert(feof(pipe), "%s has more to print than there is room for", command);
+		pclose(pipe);
+		snprintf(output->path, sizeof(output->path), "%s", path);
+		output->inode = status.st_ino;
+		output->changed = status.st_mtim;
+	}
+	pipe = fmemopen(output->text, strlen(output->text) + 1, "r");
+	cr_assert_not_null(pipe);
+	return pipe;
+}
+
 /* Address of any symbol of the file, as nm sees it. */
 static inline unsigned long long support_symbol(const char *path, const char *name)
 {
+	static struct support_output output;
+	FILE *listed = support_output(&output, "nm", path);
 	unsigned long long address = 0;
-	char command[512], line[512];
 	bool found = false;
-	FILE *pipe;
+	char line[512];
 
-	snprintf(command, sizeof(command), "nm %s", path);
-	pipe = popen(command, "r");
-	cr_assert_not_null(pipe);
-	while (fgets(line, sizeof(line), pipe)) {
+	while (fgets(line, sizeof(line), listed)) {
 		unsigned long long value;
 		char symbol[256];
 
@@ -154,7 +191,7 @@ static inline unsigned long long support_symbol(const char *path, const char *na
 			found = true;
 		}
 	}
-	pclose(pipe);
+	fclose(listed);
 	cr_assert(found, "%s has no symbol %s", path, name);
 	return address;
 }
@@ -162,21 +199,19 @@ static inline unsigned long long support_symbol(const char *path, const char *na
 /* File offset of an address, from readelf's list of segments. */
 static inline unsigned long long support_offset(const char *path, unsigned long long address)
 {
-	char command[512], line[512];
+	static struct support_output output;
+	FILE *listed = support_output(&output, "readelf -lW", path);
 	unsigned long long offset = 0;
-	FILE *pipe;
+	char line[512];
 
-	snprintf(command, sizeof(command), "readelf -lW %s 2>/dev/null", path);
-	pipe = popen(command, "r");
-	cr_assert_not_null(pipe);
-	while (fgets(line, sizeof(line), pipe)) {
+	while (fgets(line, sizeof(line), listed)) {
 		unsigned long long from, start, size;
 
 		if (sscanf(line, " LOAD %llx %llx %*x %llx", &from, &start, &size) == 3 && address >= start &&
 		    address < start + size)
 			offset = address - start + from;
 	}
-	pclose(pipe);
+	fclose(listed);
 	return offset;
 }
 
