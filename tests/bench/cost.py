@@ -13,6 +13,7 @@ TITLES = {
 }
 FULL, SAMPLED = "xputrace, all calls", "xputrace, 1 call in %d" % SAMPLE
 UNTRACED, ENTRY, BOTH = Tracer.name, "empty probe at entry", "empty probe at entry and return"
+FLOOR = "the least that a record needs"  # two clocks, the thread, the site, a place for the begin, 64 bytes in a ring
 COLD = "bench_plain"  # also called with 2 MB of the caches displaced before each call
 RECORDED_LIMIT, SAMPLED_LIMIT = 1.2, 1.1
 
@@ -75,7 +76,7 @@ def added(costs):
 
 def cost_section(results, settings, folder):
     results.section("cost of a call: CPU time of the calling thread, which is pinned; the tools take turns, not pinned")
-    tracers = [Tracer(), EmptyProbe("entry", ENTRY), EmptyProbe("both", BOTH),
+    tracers = [Tracer(), EmptyProbe("entry", ENTRY), EmptyProbe("both", BOTH), EmptyProbe("floor", FLOOR),
                Xputrace(folder, FULL), Xputrace(folder, SAMPLED, "-s", str(SAMPLE)), Bpftrace(), Perf(folder)]
     measured = measure_costs(tracers, settings)
     sites = list_sites(LOOP)
@@ -100,6 +101,7 @@ def cost_section(results, settings, folder):
         for name, empty, limit in ((FULL, BOTH, RECORDED_LIMIT), (SAMPLED, ENTRY, SAMPLED_LIMIT)):
             results.add("%s / %s, %s%s" % (name, empty, titles[COLD], state),
                         ratios(added(costs), name, empty), "times", limit)
+        results.add("%s / %s, %s%s" % (FLOOR, BOTH, titles[COLD], state), ratios(added(costs), FLOOR, BOTH), "times")
 
 
 def add_limits(results, costs, titles):
