@@ -758,7 +758,7 @@ struct xpt_record_reading {
  *		probes: what a recorded call and an operator take longer, as measured; missing: unknown
  *		budget: missing without one; targets_ns: CPU time of the targets while they were traced, added_ns: estimated part of
  *		it that tracing has added, collector_ns: CPU time of the collector beside; coldness: 0: probes took as long as with warm caches,
- *		1: as with cold ones; targets and sites: those that cost most, at most 20 each; tgid 0: several processes
+ *		1: as with cold ones, at most 1.5; targets and sites: those that cost most, at most 20 each; tgid 0: several processes
  */
 struct xpt_record_text {
 	struct xpt_record_header header;

@@ -209,4 +209,5 @@ def test_budget_summary():
                      "counts lack the calls of functions while they were not traced",
                      "about 1.6 % of the CPU time of process 31023",
                      "about 1.7 % of that for nrt_execute of process 31023: 2 hits of 1.20us, emulated",
-                     "measured: hits times the cost of a probe of its kind on this machine, 40 % between warm and cold caches"], lines
+                     "measured: hits times the cost of a probe of its kind on this machine, with caches 40 % cold (0 %: warm; "
+                     "100 %: 2 MB displaced before each)"], lines

@@ -527,8 +527,8 @@ Test(report_table_summary, budget)
 		       "budget: about 1 % of the CPU time of process 1234\n"
 		       "budget: about 5 % of the CPU time of several processes\n"
 		       "budget: about 90 % of that for nrt_execute of process 1234: 126000 hits of 1.00us, emulated\n"
-		       "budget: measured: hits times the cost of a probe of its kind on this machine, 40 % between warm and "
-		       "cold caches\n"),
+		       "budget: measured: hits times the cost of a probe of its kind on this machine, with caches 40 % cold (0 %: "
+		       "warm; 100 %: 2 MB displaced before each)\n"),
 		"%s", printed);
 	free(printed);
 	model_free(model);

@@ -85,7 +85,7 @@ struct summary_closing {
 		double time;	  /* ns of CPU time of the targets; of it, estimated, and beside it: */
 		double added;	  /* by tracing */
 		double collector; /* by the collector */
-		double coldness;  /* 0 to 1: between the cost of probes with warm and with cold caches */
+		double coldness;  /* 0: probes took as long as with warm caches, 1: as with cold ones; at most 1.5 */
 		struct summary_budget_row targets[BUDGET_ROWS], sites[BUDGET_ROWS]; /* added 0: no more */
 	} budget;
 };
