@@ -211,7 +211,7 @@ static int send(struct tailed_file *file, const struct text *text, size_t tail_l
 		error = writer_append(file->writer, &block);
 		if (error != -ENOBUFS || !file->patient)
 			break;
-		error = writer_wait(file->writer, file->stopped);
+		error = writer_wait_room(file->writer, file->stopped);
 		if (error)
 			break;
 	}

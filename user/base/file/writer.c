@@ -18,6 +18,8 @@
 #include "base/core/process.h"
 
 #define LOOK_MS 20		 /* between two checks whether the output is given up */
+#define ROOM_MS 1	 /* the same for room, which the process does not report */
+#define WAIT_PART 4 /* part of the queue that is room again */
 #define TICK_US 100000		 /* a stream that blocks is interrupted so often, to check whether it is given up */
 #define WRITER_SLOT (256u << 10) /* bytes */
 #define WRITER_SLOTS 256u	 /* 64 MiB; only pages that were used take memory */
@@ -396,8 +398,16 @@ __u64 writer_bytes(const struct writer *writer)
 
 /* ---- the end ---- */
 
-/* Until nothing is left to write or, when it is closing, until the process has ended. */
-static int wait_for(struct writer *writer, const uint64_t *stopped, bool closing)
+enum wait { WAIT_ROOM, WAIT_WRITTEN, WAIT_ENDED };
+
+static bool is_over(struct writer *writer, enum wait wait)
+{
+	if (wait == WAIT_ROOM && writer_has_room(writer, WAIT_PART))
+		return true;
+	return wait == WAIT_WRITTEN && !writer_is_busy(writer);
+}
+
+static int wait_for(struct writer *writer, const uint64_t *stopped, enum wait wait)
 {
 	struct writer_shared *shared = writer->shared;
 	__u64 begin = clock_monotonic(), now, stop;
@@ -406,14 +416,14 @@ static int wait_for(struct writer *writer, const uint64_t *stopped, bool closing
 
 	atomic_store(&shared->waited, true);
 	while (!atomic_load(&shared->given_up)) {
-		if (has_ended(writer) || (!closing && !writer_is_busy(writer)))
+		if (has_ended(writer) || is_over(writer, wait))
 			break;
 		wake(writer);
 		now = clock_monotonic();
 		stop = stopped ? __atomic_load_n(stopped, __ATOMIC_RELAXED) : 0;
 		if (stop && now >= stop + WRITER_GRACE && now >= begin + WRITER_LEAST)
 			atomic_store(&shared->given_up, true);
-		else if (poll(&polled, 1, LOOK_MS) > 0 && recv(writer->socket, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
+		else if (poll(&polled, 1, wait == WAIT_ROOM ? ROOM_MS : LOOK_MS) > 0 && recv(writer->socket, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
 			break; /* only by a socket that was closed */
 	}
 	atomic_store(&shared->waited, false);
@@ -422,7 +432,12 @@ static int wait_for(struct writer *writer, const uint64_t *stopped, bool closing
 
 int writer_wait(struct writer *writer, const uint64_t *stopped)
 {
-	return wait_for(writer, stopped, false);
+	return wait_for(writer, stopped, WAIT_WRITTEN);
+}
+
+int writer_wait_room(struct writer *writer, const uint64_t *stopped)
+{
+	return wait_for(writer, stopped, WAIT_ROOM);
 }
 
 int writer_end(struct writer *writer, const uint64_t *stopped, __u64 *items, __u64 *bytes)
@@ -432,7 +447,7 @@ int writer_end(struct writer *writer, const uint64_t *stopped, __u64 *items, __u
 
 	atomic_store(&shared->closing, true);
 	wake(writer);
-	error = wait_for(writer, stopped, true);
+	error = wait_for(writer, stopped, WAIT_ENDED);
 	*items = atomic_load(&shared->items);
 	*bytes = atomic_load(&shared->bytes);
 	close(writer->socket);

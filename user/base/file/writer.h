@@ -50,6 +50,8 @@ __u64 writer_bytes(const struct writer *writer);		/* in the file */
 
 /* Waits until everything is written, or for as long as tailed_file_detach() allows. 0 or an error as above. */
 int writer_wait(struct writer *writer, const uint64_t *stopped);
+/* The same until a quarter of the queue is free. */
+int writer_wait_room(struct writer *writer, const uint64_t *stopped);
 /* The same, then the file is closed and the writer freed; what writer_items() and writer_bytes() give at the end. */
 int writer_end(struct writer *writer, const uint64_t *stopped, __u64 *items, __u64 *bytes);
 

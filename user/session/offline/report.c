@@ -22,6 +22,7 @@
 #include "session/offline/report_filter.h"
 
 #define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
+#define BESIDE_BYTES (8u << 20)	 /* of a recording, from which on a process of its own writes */
 
 /* One time through the recording. */
 struct reading {
@@ -284,6 +285,15 @@ static bool warn_of_size(struct run *run, __u64 limit)
 	return true;
 }
 
+/* A process of its own writes what takes long: the kernel needs as long for a large trace as its text takes here. */
+static int write_beside(struct run *run)
+{
+	if (recording_reader_size(run->last.reader) < BESIDE_BYTES || event_file_detach(run->trace, NULL))
+		return 0;
+	/* From then on what has no room is waited for, and nothing is left out. */
+	return event_file_settle(run->trace);
+}
+
 static int open_outputs(struct run *run)
 {
 	__u64 limit = run->options->warn_bytes ?: CHROME_VIEWER_BYTES;
@@ -300,7 +310,7 @@ static int open_outputs(struct run *run)
 					recording_reader_info(run->last.reader), model, &run->trace);
 		if (!error && !warned)
 			event_file_warn_at(run->trace, limit);
-		return error;
+		return error ?: write_beside(run);
 	}
 	error = table_open(&run->table, run->log, options, run->filter, run->first.model);
 	return error ?: model_add_sink(model, (struct event_sink){ table_event, &run->table });
