@@ -18,8 +18,8 @@
 #include "base/core/process.h"
 
 #define LOOK_MS 20		 /* between two checks whether the output is given up */
-#define ROOM_MS 1	 /* the same for room, which the process does not report */
-#define WAIT_PART 4 /* part of the queue that is room again */
+#define ROOM_MS 1		 /* the same for room, which the process does not report */
+#define WAIT_PART 4		 /* part of the queue that is room again */
 #define TICK_US 100000		 /* a stream that blocks is interrupted so often, to check whether it is given up */
 #define WRITER_SLOT (256u << 10) /* bytes */
 #define WRITER_SLOTS 256u	 /* 64 MiB; only pages that were used take memory */
@@ -423,7 +423,8 @@ static int wait_for(struct writer *writer, const uint64_t *stopped, enum wait wa
 		stop = stopped ? __atomic_load_n(stopped, __ATOMIC_RELAXED) : 0;
 		if (stop && now >= stop + WRITER_GRACE && now >= begin + WRITER_LEAST)
 			atomic_store(&shared->given_up, true);
-		else if (poll(&polled, 1, wait == WAIT_ROOM ? ROOM_MS : LOOK_MS) > 0 && recv(writer->socket, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
+		else if (poll(&polled, 1, wait == WAIT_ROOM ? ROOM_MS : LOOK_MS) > 0 &&
+			 recv(writer->socket, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
 			break; /* only by a socket that was closed */
 	}
 	atomic_store(&shared->waited, false);

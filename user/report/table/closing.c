@@ -506,7 +506,8 @@ static void add_budget(struct text *text, const struct model *model, const struc
 	if (closing->budget.percent <= 0)
 		return;
 	add_budget_rows(text, closing);
-	text_literal(text, "budget: measured: hits times the cost of a probe of its kind on this machine, with caches ");
+	text_literal(text,
+		     "budget: measured: hits times the cost of a probe of its kind on this machine, with caches ");
 	add_percent(text, closing->budget.coldness * 100);
 	text_literal(text, " cold (0 %: warm; 100 %: 2 MB displaced before each)\n");
 }
