@@ -366,7 +366,7 @@ test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 
 ## test-e2e            trace real programs and compare; as root
-test-e2e: all workload $(BUILD)/test-code-read
+test-e2e: all workload $(BUILD)/test-code-read $(BUILD)/bench/loop
 	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 

@@ -77,7 +77,7 @@ if [ "${1:-}" = others ]; then
 fi
 rm -rf "$logs"
 mkdir -p "$logs"
-step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/test-unit \
+step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/bench/loop build/test-unit \
 	build/test-sanitize
 row - - -
 setsid tests/all.sh others >"$logs/others" 2>&1 </dev/null &
