@@ -47,7 +47,7 @@ class Collector(Process):
     def __init__(self, pid, folder, *options):
         self.instance = "bench-%d-%d" % (os.getpid(), pid)
         super().__init__([XPUTRACE, "continuous", "start", "-p", str(pid), "--instance", self.instance, "-o",
-                          os.path.join(folder, "saved"), "--window-time", "0", *options])
+                          os.path.join(folder, "saved"), "--window-time", "0", "--budget", "none", *options])
         self.wait_line("stderr", "recording into memory")
 
     def ask(self, word, *options):

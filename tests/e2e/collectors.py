@@ -12,6 +12,7 @@ from harness import (SLOW, TIMEOUT, XPUTRACE, Process, Trace, need, process_stat
                      wait_until)
 
 SOCKETS = "/run/xputrace"
+UNLIMITED = ("--budget", "none")  # all that the workload does is to be recorded
 
 
 def socket_path(name):
@@ -59,11 +60,11 @@ def continuous(word, *arguments, name=None, prefix=(), **options):
 class Collector(Process):
     """One that runs, once it has been made, unless wait is false."""
 
-    def __init__(self, *arguments, name=None, output=None, prefix=(), wait=True, **options):
+    def __init__(self, *arguments, name=None, output=None, prefix=(), wait=True, budget=UNLIMITED, **options):
         self.name = name or "e2e-" + secrets.token_hex(6)
         self.output = output or os.path.join(scratch(), "saved")
         words = [need(XPUTRACE, "collector"), "continuous", "start", "-o", self.output, "--instance", self.name]
-        super().__init__(list(prefix) + words + [str(one) for one in arguments], **options)
+        super().__init__(list(prefix) + words + list(budget) + [str(one) for one in arguments], **options)
         if wait:
             self.wait_line("stderr", "recording into memory")
 

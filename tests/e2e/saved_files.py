@@ -46,7 +46,8 @@ class Collector(Process):
     def __init__(self, *arguments, wait=True, **options):
         self.name = "e2e-" + uuid.uuid4().hex[:12]
         self.folder = os.path.join(scratch(), "saved")
-        words = [need(XPUTRACE, "collector"), "continuous", "start", "--instance", self.name, "-o", self.folder]
+        words = [need(XPUTRACE, "collector"), "continuous", "start", "--instance", self.name, "-o", self.folder,
+                 "--budget", "none"]  # all that the workload does is to be recorded
         super().__init__(words + [str(word) for word in arguments], **options)
         if wait:
             self.wait_line("stderr", "recording into memory")

@@ -43,7 +43,7 @@ def resident(pid):
 def start_collector(pids, window, output):
     need(XPUTRACE, "collector")
     collector = harness.Process([XPUTRACE, "continuous", "start", "-p", ",".join(map(str, pids)), "-o", output,
-                                 "--instance", NAME, "-w", str(window), "--window-time", "0"])
+                                 "--instance", NAME, "-w", str(window), "--window-time", "0", "--budget", "none"])
     collector.wait_line("stderr", "recording into memory")
     return collector
 

@@ -7,6 +7,7 @@ import time
 
 from harness import (BUILD, Process, Recorder, Workload, alone, cases, compare, entries_of, need, record_late, standin,
                      wait_until)
+from collectors import Collector, report
 from onnx_models import model, serve
 
 LOOP = os.path.join(BUILD, "bench", "loop")
@@ -96,6 +97,20 @@ def test_stepped():
     hits = sum(site["hits"] for site in trace.metadata["budget"]["sites"] if site["function"] == "bench_stepped")
     assert 0 < program["calls"] <= hits < 20000, (program, hits)
     assert "bench_stepped" in recorder.stdout and "was not traced or counted" in recorder.stdout, recorder.stdout
+
+
+@alone("what tracing takes decides what is traced")
+def test_continuous():
+    """Two percent where nothing is given: of a server at full load less is recorded, and a saved file says so."""
+    workload = onnx("small", 1000000)
+    collector = Collector("-p", workload.pid, budget=())
+    workload.go()
+    time.sleep(4)
+    trace = report(collector.save())
+    workload.kill()
+    collector.stop()
+    changes = trace.metadata["budget_changes"]
+    assert changes and all(change["budget"] == 2 for change in changes) and changes[0]["cost"] > 2, changes
 
 
 def test_forks():
