@@ -30,7 +30,11 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 static int start(pid_t pid, const char *name, xpt_log_fn log, struct xpt_continuous **continuous)
 {
 	struct xpt_session_options targets = {
-		.size = sizeof(targets), .pids = &pid, .pid_count = 1, .log = log, .log_level = XPT_LOG_WARN,
+		.size = sizeof(targets),
+		.pids = &pid,
+		.pid_count = 1,
+		.log = log,
+		.log_level = XPT_LOG_WARN,
 		.budget = XPT_BUDGET_NONE /* all that the target does is to be recorded */
 	};
 	XPT_OPTS(xpt_continuous_options, options, .targets = &targets, .window_bytes = 256ull << 20,
