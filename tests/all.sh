@@ -31,7 +31,7 @@ row() {
 	printf '%-10s %8s %8s %8s %7ss  %s\n' "$name" "$@" "$seconds" "$result" >"$logs/$name.row"
 }
 
-# Closing line of the unit tests: "[====] Synthesis: Tested: 12 | Passing: 11 | Failing: 1 | Crashing: 0".
+# Criterion's closing line: "[====] Synthesis: Tested: 12 | Passing: 11 | Failing: 1 | Crashing: 0".
 unit_count() {
 	sed -n "s/.*Synthesis:.*$1: *\([0-9][0-9]*\).*/\1/p" "$logs/$name.log" | tail -n 1
 }
@@ -99,7 +99,7 @@ for name in $kinds; do
 	grep -hs . "$logs/$name.row" || echo "$name: has not come to its end"
 	grep -Eqs '(ok|SKIPPED: needs root)$' "$logs/$name.row" || failed="$failed $name"
 done
-# Skipped tests by name: "[SKIP] suite::test: reason", and "skipped name (time): reason".
+# Skipped tests by name: Criterion's "[SKIP] suite::test: reason", and "skipped name (time): reason".
 for name in unit sanitize symbols public e2e; do
 	grep -E '^(\[SKIP\]|skipped) ' "$logs/$name.log" 2>/dev/null | sed "s/^/  $name: /"
 done >"$logs/skipped"
