@@ -274,11 +274,12 @@ $(BUILD)/$(UNIT): user/service/$(UNIT).in FORCE
 
 $(BUILD)/test-unit: $(UNIT_OBJECTS) $(LIBRARY_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
 
+# -no-pie: each test is a process of its own, for which hundreds of thousands of addresses would be relocated.
 $(BUILD)/test-sanitize: $(SANITIZED_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+	$(Q)$(CC) $(SANITIZE) -no-pie $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
 
 # Prints what is read from a file, to be compared with what other readers say.
 $(BUILD)/test-code-read: $(BUILD)/obj/tests/e2e/code_read.o $(filter $(BUILD)/obj/user/code/%,$(LIBRARY_OBJECTS)) \

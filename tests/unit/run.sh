@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run.sh PROGRAM [OPTION...]: runs the unit tests in PROGRAM and prints what failed, what was skipped and the totals.
 # What a sanitizer reports is a failure even when the test had ended by then: leaks are found at the very end.
-# Freed blocks that threads keep at hand count as used memory: without them what a test uses is what it has not freed.
 set -u
 
 program=$1
@@ -12,11 +11,11 @@ log=$program.log
 rm -rf "$reports"
 mkdir -p "$reports"
 
-GLIBC_TUNABLES=glibc.malloc.tcache_count=0 ASAN_OPTIONS=log_path=$(realpath "$reports")/report:${ASAN_OPTIONS:-} \
-	UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-} "$program" "$@" >"$log" 2>&1
+ASAN_OPTIONS=log_path=$(realpath "$reports")/report:${ASAN_OPTIONS:-} \
+	UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-} "$program" --verbose=1 "$@" >"$log" 2>&1
 status=$?
 
-grep -v '^\[====\]' "$log"
+grep -Ev '^\[(RUN |PASS|====)\]|: Test is disabled$' "$log"
 for report in "$reports"/*; do
 	[ -e "$report" ] || continue
 	cat "$report"
