@@ -91,6 +91,8 @@ void count_site(struct attacher *attacher, unsigned int spec, const struct site 
 
 /* Of want of memory and the like: others mean that there is nothing to probe. */
 void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error);
+/* The SPEC record of a function, and the RUNTIME record before it, unless they have been emitted. */
+int announce_spec(struct attacher *attacher, unsigned int index);
 /* Takes over sites, and places their probes. Number of probes placed, or a negative errno. */
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 struct kern_site *sites, size_t count, bool complete);

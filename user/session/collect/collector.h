@@ -84,6 +84,8 @@ size_t driver_tracer_nodes(const struct driver_tracer *tracer);	      /* with fo
 
 struct counter_sampler;
 
+#define COUNTER_SLOT_COST 400 /* ns: of a perf event that is read before and after a call (make bench, counters) */
+
 /*
  * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and
  * call_events_open(), -E2BIG, logged.
@@ -107,7 +109,7 @@ __u64 counter_sampler_due(
 void counter_sampler_look(struct counter_sampler *sampler); /* reads them if it is due; NULL is fine */
 void counter_sampler_stop(struct counter_sampler *sampler); /* reads them for the last time; NULL is fine */
 
-/* ---- budget.c ---- */
+/* ---- budget.c, budget_costs.c ---- */
 
 /* Keeps what tracing takes below a part of the targets' CPU time, by tracing less. */
 

@@ -13,7 +13,6 @@
 /* ns: a call that is left out by sampling costs its entry probe only (docs/performance.md). */
 #define LEFT_OUT_COST 620
 #define DRAIN_INTERVAL 5000000ull /* ns: at most between two drainings while requests take their time */
-#define SLOT_COST 400		  /* ns: of a perf event that is read before and after a call (make bench, counters) */
 
 struct counting {
 	struct collector *collector;
@@ -236,7 +235,7 @@ static struct kern_cost spec_cost(const struct collector *collector, size_t spec
 	if (wire->flags & XPT_SPEC_ENTRY_ONLY)
 		return (struct kern_cost){ cost.cost / 2, 0 };
 	if (XPT_ROLES_COUNTED >> wire->role & 1)
-		cost.cost += counter_sampler_slots(collector->counter_sampler) * SLOT_COST;
+		cost.cost += counter_sampler_slots(collector->counter_sampler) * COUNTER_SLOT_COST;
 	return cost;
 }
 
