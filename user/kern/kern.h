@@ -105,6 +105,8 @@ int kern_set_capture(struct kern *kern, enum xpt_capture capture);
 bool kern_answer(struct kern *kern, __u64 ticket);
 /* Neither answered nor resumed, as far as is known. */
 bool kern_waits(const struct kern *kern, __u64 ticket);
+/* Nobody polls the data rings for a while: until it is unset, the first record in one of them makes the descriptor readable. */
+int kern_set_idle(struct kern *kern, bool idle);
 /* To be called before requests are read: threads that wait on the caller's CPU yield it more often. */
 void kern_note_cpu(struct kern *kern);
 

@@ -216,6 +216,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		error = slots_create(kern, options);
 	if (error)
 		goto out;
+	kern->wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE;
 	kern->settings = (struct xpt_config){
 		.slots = options->slots,
 		.slot_cpus = options->slot_cpus,
@@ -225,7 +226,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.wait_probes = options->wait_probes,
 		.wait_codes = options->wait_codes,
 		.rings = kern->ring_count,
-		.wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE,
+		.wakeup_bytes = kern->wakeup_bytes,
 		.self = getpid(),
 		.roles = ~0u,
 	};

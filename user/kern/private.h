@@ -29,6 +29,7 @@ struct kern {
 	struct xpt_program_entry *entries; /* 1 to XPT_PROGRAMS_MAX */
 	__u64 *hits;			   /* hit_shards times XPT_HITS_MAX */
 	unsigned int hit_shards;	   /* 0: hits are not counted */
+	__u32 wakeup_bytes;		   /* of settings, unless nobody polls */
 	unsigned int ring_count;
 	int ring[XPT_RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *control_reader, *data_reader;

@@ -40,6 +40,12 @@ int kern_set_capture(struct kern *kern, enum xpt_capture capture)
 	return settings_write(kern, &kern->settings);
 }
 
+int kern_set_idle(struct kern *kern, bool idle)
+{
+	kern->settings.wakeup_bytes = idle ? 0 : kern->wakeup_bytes;
+	return settings_write(kern, &kern->settings);
+}
+
 int kern_family_adopt(struct kern *kern)
 {
 	kern->settings.family = 1;

@@ -303,7 +303,7 @@ static __u64 handle_of(const struct xpt_record_text *record)
 
 	if (json_is_object(text.text, text.length))
 		text = json_member(text, "handle");
-	if (text.length < sizeof(digits))
+	if (text.length && text.length < sizeof(digits))
 		memcpy(digits, text.text, text.length);
 	return strtoull(digits, NULL, 10);
 }

@@ -496,12 +496,15 @@ int collector_start(struct collector *collector)
 }
 
 /* When there may be something to do, at the latest. */
-static __u64 next_poll(const struct collector *collector, __u64 now)
+static __u64 next_poll(struct collector *collector, __u64 now)
 {
-	bool idle = now - collector->active >= COLLECTOR_IDLE;
-	__u64 poll = now + (idle ? COLLECTOR_POLL_IDLE : COLLECTOR_POLL);
-	__u64 due = counter_sampler_due(collector->counter_sampler);
+	bool idle = now - collector->active >= COLLECTOR_IDLE, was_idle = collector->idle;
+	__u64 due = counter_sampler_due(collector->counter_sampler), poll;
 
+	if (idle != was_idle && !kern_set_idle(collector->kern, idle))
+		collector->idle = idle;
+	/* What came before the rings wake is fetched as soon as before. */
+	poll = now + (was_idle && collector->idle ? COLLECTOR_POLL_IDLE : COLLECTOR_POLL);
 	if (collector->mappings_due && collector->mappings_due < due)
 		due = collector->mappings_due;
 	return due < poll ? due : poll;

@@ -283,6 +283,7 @@ struct collector {
 	__u64 hold_from;		       /* what is read from memory now was there from this time on */
 	__u64 drained;			       /* ns: when a ring was emptied last */
 	__u64 active;			       /* ns: when there was something in one last */
+	bool idle;			       /* that was long ago: they are polled less often, and wake */
 	struct text requests;		       /* struct request, each with its record */
 	struct text spare_requests;	       /* empty */
 };
