@@ -393,15 +393,26 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	return placed;
 }
 
+/* A descriptor that only names the file, or -errno. */
+static int open_place(const struct attacher *attacher, const char *path)
+{
+	int place = open(path, O_PATH | O_CLOEXEC), error = place < 0 ? -errno : 0;
+
+	/* The others are what exec reports. */
+	if (error && error != -ENOENT && error != -EACCES && error != -ENOTDIR && error != -ELOOP)
+		log_warn(attacher->log, "cannot open %s: %s: its probes may come too late", path, strerror(-error));
+	return error ?: place;
+}
+
 /* A file that no process has mapped yet, for the family. */
 static int prepare_file(struct attacher *attacher, const char *path)
 {
 	struct mapped_file mapped = { .path = (char *)path };
 	struct pinned_file pinned;
-	int place = open(path, O_PATH | O_CLOEXEC), error, placed = 0;
+	int place = open_place(attacher, path), error, placed = 0;
 
 	if (place < 0)
-		return 0;
+		return error_is_shortage(place) ? place : 0;
 	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", place);
 	error = elf_cache_pin(&attacher->files, &mapped, false, &pinned);
 	close(place);
@@ -460,9 +471,11 @@ int attacher_prepare(struct attacher *attacher, const char *command)
 	for (int depth = 0; depth < SCRIPT_DEPTH && script_interpreter(path, interpreter, sizeof(interpreter)); depth++)
 		memcpy(path, interpreter, sizeof(path));
 	error = prepare_file(attacher, path);
-	place = error ? -1 : open(path, O_PATH | O_CLOEXEC);
-	if (place < 0)
+	if (error)
 		return error;
+	place = open_place(attacher, path);
+	if (place < 0)
+		return error_is_shortage(place) ? place : 0;
 	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", place);
 	error = elf_cache_find(&attacher->files, &mapped, &file);
 	close(place);
