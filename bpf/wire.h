@@ -331,15 +331,17 @@ enum xpt_capture {
 #define XPT_COOKIE_FAMILY (1ull << 16) /* the probe is in all processes: only members of the family are traced */
 #define XPT_COOKIE_OWN \
 	(1ull << 17) /* it is one process's own: the kernel may run it in another one with its number, later */
-#define XPT_COOKIE_STEPPED (1ull << 18) /* each hit is expensive: under a budget the collector is woken after so many */
+#define XPT_COOKIE_STEPPED \
+	(1ull << 18) /* single-stepped: under a budget, one hit in XPT_HITS_TIMED_EVERY wakes the collector */
 #define XPT_COOKIE_STATE_SHIFT \
 	32 /* of the dynamic loader: bytes from the probe to r_debug.r_state, signed; 0: unknown */
 #define XPT_COOKIE_HITS_SHIFT 32 /* of all others: which counter of hits is the probe's */
 
 /* Counters of hits, where there are any; those of one shard are of some CPUs. Number 0 is of all that have none of their own. */
 #define XPT_HITS_MAX 16384
-#define XPT_HITS_TIMED \
-	(XPT_HITS_MAX - 1) /* the one of which each hit is timed; of the others, one in so many in a shard: */
+#define XPT_HITS_TIMED  \
+	(XPT_HITS_MAX - \
+	 1) /* each hit of this one is timed; of the others, in each shard, one in XPT_HITS_TIMED_EVERY */
 #define XPT_HITS_TIMED_EVERY 256
 #define XPT_HITS_TIMED_MAX 20000 /* ns: what takes longer was interrupted */
 

@@ -6,19 +6,10 @@ import os
 import struct
 
 from harness import XPUTRACE, run, scratch
-from recordings import CODE_OBJECT, CODE_UNLOADED, SYMBOL, Recording
+from recordings import CODE_OBJECT, CODE_UNLOADED, SYMBOL, Recording, crc32c
 
 RUNTIME, SPEC, PROCESS, CALL = 25, 16, 17, 1
 PID = 4321
-
-
-def crc32c(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc ^ 0xffffffff
 
 
 def padded(data):

@@ -34,7 +34,7 @@ struct kern_options {
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
-	bool budget;	     /* hits are counted, and costs are measured more closely: kern_hits(), kern_unit_costs() */
+	bool budget;	     /* hits are counted, and costs are measured more closely: kern_hits(), kern_hit_costs() */
 	__u64 wait_probes;   /* ns that a thread waits for its probes at most; 0: it does not */
 	__u64 wait_codes;    /* the same until its code object has been read */
 	/* Called while many probes are placed, from time to time; true: placing ends with -EINTR. NULL: it is not. */
@@ -73,7 +73,7 @@ struct kern_hit_cost {
 /* Of one kind, with warm caches [0] and with cold ones [1]. NULL: unknown, or without kern_options.budget. */
 const struct kern_hit_cost *kern_hit_costs(const struct kern *kern, enum kern_cost_kind kind);
 
-/* How long those programs have run for some hits, one in so many of each probe. */
+/* Run time of those programs, summed over the hits that are timed (XPT_HITS_TIMED_EVERY). */
 struct kern_run {
 	__u64 time, runs; /* ns */
 	__u64 stepped;	  /* of them, at instructions that are single-stepped: each has woken the reader of records */

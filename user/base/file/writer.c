@@ -407,6 +407,7 @@ static bool is_over(struct writer *writer, enum wait wait)
 	return wait == WAIT_WRITTEN && !writer_is_busy(writer);
 }
 
+/* Also until the process has ended, or the output is given up. */
 static int wait_for(struct writer *writer, const uint64_t *stopped, enum wait wait)
 {
 	struct writer_shared *shared = writer->shared;

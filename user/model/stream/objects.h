@@ -302,8 +302,7 @@ struct model_budget_change {
 	bool on;	  /* operators, or the site, are traced again */
 	__u32 tgid;	  /* of the program, or of the site; 0: of several, or unknown */
 	const char *name; /* of the program that costs most, as it was then, or of the site's function; NULL: unknown */
-	unsigned int
-		every; /* sampling: one inference in so many is recorded, of the programs with a new interval at most */
+	unsigned int every;    /* sampling: the largest new interval: one inference in `every` is recorded */
 	unsigned int programs; /* sampling: how many these are, and functions that are counted by themselves */
 	__u64 since;	       /* a site that is traced again: since then it was not; 0: unknown */
 	double cost, budget;   /* percent of the targets' CPU time: what tracing took just before, and may take */

@@ -93,6 +93,11 @@ struct attached;
 struct attached *attacher_loads(struct attacher *attacher, size_t *count);
 /* Of the function that they are at; of the collector's own specs, too. */
 enum xpt_role attacher_role(const struct attacher *attacher, const struct attached *attached);
+/* Of operators: at their call, or behind it. */
+static inline bool role_is_step(enum xpt_role role)
+{
+	return role == XPT_ROLE_OPERATOR || role == XPT_ROLE_OPERATOR_END;
+}
 /* Its name; of the collector's own specs what they are for. */
 const char *attacher_function(const struct attacher *attacher, const struct attached *attached);
 /* Takes the probes off for a while, without waiting for it. */

@@ -55,14 +55,6 @@ static int keep_file(struct attacher *attacher, const struct mapped_file *mapped
 	return error;
 }
 
-static bool is_operator(const struct attacher *attacher, unsigned int spec)
-{
-	const struct registry *registry = attacher->options.registry;
-
-	return spec == operator_end_spec(attacher) ||
-	       (spec < registry->spec_count && registry->specs[spec]->wire.role == XPT_ROLE_OPERATOR);
-}
-
 static int place_sites(struct attacher *attacher, struct attached *attached, const char *path, int descriptor,
 		       size_t *refused)
 {
@@ -98,7 +90,7 @@ static int place_sites(struct attacher *attacher, struct attached *attached, con
 /* Takes over the sites, which are of one function if there is a budget. */
 static int attach_group(struct attacher *attacher, const struct mapped_file *mapped, struct attached *group)
 {
-	bool suspended = attacher->operators_off && is_operator(attacher, group->sites->spec);
+	bool suspended = attacher->operators_off && role_is_step(attacher_role(attacher, group));
 	size_t refused = 0;
 	int error = 0;
 
@@ -244,7 +236,7 @@ void attacher_switch_operators(struct attacher *attacher, bool on)
 	for (size_t i = 0; i < attacher->attached.count; i++) {
 		struct attached *attached = &attacher->attached.all[i];
 
-		if (attached->suspended != on || !is_operator(attacher, attached->sites->spec))
+		if (attached->suspended != on || !role_is_step(attacher_role(attacher, attached)))
 			continue;
 		if (on)
 			attacher_resume(attacher, attached);

@@ -173,7 +173,7 @@ static double collect_sites(struct budget *budget, struct window *window)
 		struct attached *attached = &all[i];
 		double cost;
 
-		if (budget_is_step(attacher_role(collector->attacher, attached))) {
+		if (role_is_step(attacher_role(collector->attacher, attached))) {
 			input->has_operators = true;
 			operators += budget_note_hits(budget, attached);
 			continue;
@@ -361,8 +361,6 @@ void budget_stop(struct budget *budget)
 	all = attacher_loads(budget->collector->attacher, &count);
 	for (size_t i = 0; i < count; i++)
 		budget_note_hits(budget, &all[i]);
-	memcpy(budget->spec_calls, budget->collector->spec_calls,
-	       budget->collector->registry->spec_count * sizeof(*budget->spec_calls));
 	budget->window = 0;
 }
 

@@ -28,11 +28,6 @@ static const struct kern_hit_cost *class_costs(const struct budget *budget, enum
 	return kern_hit_costs(budget->collector->kern, (enum kern_cost_kind)(class - SITE_OPTIMISED));
 }
 
-bool budget_is_step(enum xpt_role role)
-{
-	return role == XPT_ROLE_OPERATOR || role == XPT_ROLE_OPERATOR_END;
-}
-
 /* ns of one hit of which nothing is recorded. Those of operators come in pairs, at the call and behind it. */
 static double hit_cost(const struct budget *budget, enum xpt_role role, enum site_class class)
 {
@@ -44,7 +39,7 @@ static double hit_cost(const struct budget *budget, enum xpt_role role, enum sit
 	if (!own)
 		return site_class_cost(class ?: SITE_EMULATED) / 2.0;
 	cost = mixed(budget, own[0].left_out.cost, own[1].left_out.cost);
-	if (!budget_is_step(role))
+	if (!role_is_step(role))
 		return cost;
 	cost -= mixed(budget, emulated[0].left_out.cost, emulated[1].left_out.cost);
 	return fmax(0, cost + mixed(budget, step[0].left_out.cost, step[1].left_out.cost) / 2);
@@ -99,12 +94,12 @@ static struct runs expected_runs(const struct budget *budget)
 	const struct attached *all = attacher_loads(collector->attacher, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		cost = budget_is_step(attacher_role(collector->attacher, &all[i])) ? step : call;
+		cost = role_is_step(attacher_role(collector->attacher, &all[i])) ? step : call;
 		add_runs(&runs, (double)(kern_hits(collector->kern, all[i].load.counter) - all[i].load.hits), cost,
 			 false);
 	}
 	for (size_t i = 0; i < collector->registry->spec_count; i++) {
-		bool steps = budget_is_step(collector->registry->specs[i]->wire.role);
+		bool steps = role_is_step(collector->registry->specs[i]->wire.role);
 		double hits = (double)(collector->spec_calls[i] - budget->spec_calls[i]) * (steps ? 2 : 1);
 
 		cost = steps ? step : call;
@@ -238,11 +233,6 @@ void budget_forget(struct budget *budget, const struct followed *followed)
 			budget_note_hits(budget, &all[i]);
 }
 
-static __u64 map_key(const struct xpt_program_key *key)
-{
-	return (__u64)key->tgid << 32 | (__u32)key->runtime << 16 | key->spec;
-}
-
 struct visiting {
 	struct budget *budget;
 	double seconds;
@@ -253,14 +243,14 @@ static int on_program(void *context, const struct xpt_program_entry *entry)
 	struct visiting *visiting = context;
 	struct budget *budget = visiting->budget;
 	const struct xpt_program_key *key = &entry->key;
-	struct map_node *node = map_find(&budget->program_map, map_key(key), key->handle);
+	struct map_node *node = map_find(&budget->program_map, program_map_key(key), key->handle);
 	struct budget_program *program = node ? container_of(node, struct budget_program, node) : NULL;
 
 	if (key->spec > budget->collector->registry->spec_count)
 		return 0;
 	if (!program) {
 		program = calloc(1, sizeof(*program));
-		if (!program || map_add(&budget->program_map, &program->node, map_key(key), key->handle)) {
+		if (!program || map_add(&budget->program_map, &program->node, program_map_key(key), key->handle)) {
 			free(program);
 			return 0;
 		}

@@ -6,7 +6,7 @@
 
 #define LEAST_TARGETS 1e8     /* ns a second: a tenth of a core, where the targets use less */
 #define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
-#define FACTOR_STEP 0.75      /* an interval is lowered when it becomes at most so many times as long */
+#define FACTOR_STEP 0.75      /* an interval is lowered only to this part of it or less */
 
 double law_limit(const struct law *law)
 {

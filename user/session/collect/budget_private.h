@@ -51,7 +51,7 @@ struct budget {
 	struct kern_run run;
 	__u64 stepped;
 	double operators,
-		operators_calls; /* ns a second that operators took when they were on, at so many calls a second */
+		operators_calls; /* ns a second that operators took when they were last traced; calls a second then */
 	double targets, added;	 /* ns, in all */
 	__u64 changes;
 	bool warned;
@@ -59,7 +59,6 @@ struct budget {
 
 /* ---- budget_costs.c ---- */
 
-bool budget_is_step(enum xpt_role role); /* of operators: their call, or behind it */
 /* How cold caches were in this window, before its hits are noted. */
 void budget_note_coldness(struct budget *budget);
 /* What the hits have cost since they were noted last, in ns; they are noted. */

@@ -219,6 +219,12 @@ struct followed {
 	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
 };
 
+/* All of a key but its handle, which is the second key of a map of programs. */
+static inline __u64 program_map_key(const struct xpt_program_key *key)
+{
+	return (__u64)key->tgid << 32 | (__u32)key->runtime << 16 | key->spec;
+}
+
 /* A thread that waits for several consumers. */
 struct code_ticket {
 	__u64 ticket;

@@ -121,7 +121,7 @@ struct baseline {
 
 static struct baseline *baseline_find(const struct joining *joining, const struct xpt_program_key *key)
 {
-	struct map_node *node = map_find(&joining->baselines, selection_map_key(key), key->handle);
+	struct map_node *node = map_find(&joining->baselines, program_map_key(key), key->handle);
 
 	return node ? container_of(node, struct baseline, node) : NULL;
 }
@@ -147,7 +147,7 @@ int joining_baseline(void *context, const struct xpt_program_entry *entry)
 	struct baseline *baseline = calloc(1, sizeof(*baseline));
 
 	if (!baseline ||
-	    map_add(&joining->baselines, &baseline->node, selection_map_key(&entry->key), entry->key.handle)) {
+	    map_add(&joining->baselines, &baseline->node, program_map_key(&entry->key), entry->key.handle)) {
 		free(baseline);
 		return -ENOMEM;
 	}

@@ -40,11 +40,6 @@ void selection_free(struct selection *selection)
 	map_free(&selection->programs);
 }
 
-__u64 selection_map_key(const struct xpt_program_key *key)
-{
-	return (__u64)key->tgid << 32 | (__u32)key->runtime << 16 | key->spec;
-}
-
 struct xpt_program_key selection_key(const struct xpt_spec *spec, const struct xpt_record_call *call)
 {
 	bool by_program = spec->flags & XPT_SPEC_BY_PROGRAM;
@@ -60,7 +55,7 @@ struct xpt_program_key selection_key(const struct xpt_spec *spec, const struct x
 /* Where a call that began at the time counts; UINT64_MAX: later than all. Made if there is none. NULL: no memory. */
 static struct left_out *find(struct selection *selection, const struct xpt_program_key *key, __u64 start)
 {
-	struct map_node *node = map_find(&selection->programs, selection_map_key(key), key->handle);
+	struct map_node *node = map_find(&selection->programs, program_map_key(key), key->handle);
 	struct left_out *program, *found = NULL;
 
 	for (; node; node = map_next(node)) {
@@ -71,7 +66,7 @@ static struct left_out *find(struct selection *selection, const struct xpt_progr
 	if (found)
 		return found;
 	program = calloc(1, sizeof(*program));
-	if (!program || map_add(&selection->programs, &program->node, selection_map_key(key), key->handle)) {
+	if (!program || map_add(&selection->programs, &program->node, program_map_key(key), key->handle)) {
 		free(program);
 		return NULL;
 	}

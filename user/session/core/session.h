@@ -38,8 +38,6 @@ void selection_flush(struct selection *selection, record_fn record, void *contex
 void selection_free(struct selection *selection);				    /* it may be zeroed */
 /* What the kernel side counts a call by: its program, the first value, or its function. */
 struct xpt_program_key selection_key(const struct xpt_spec *spec, const struct xpt_record_call *call);
-/* All of a key but its handle, which is the second key of a map of them. */
-__u64 selection_map_key(const struct xpt_program_key *key);
 
 /* ---- joining.c ---- */
 
