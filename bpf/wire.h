@@ -446,6 +446,8 @@ enum xpt_record_kind {
 	XPT_RECORD_REGION_NAME = 8, /* what regions of a process are called; before its first use */
 	XPT_RECORD_CODE_PIECE = 9,  /* bytes of a code object; before its CODE record; not in recordings */
 	XPT_RECORD_CODE = 10,	    /* a code object is given to a runtime; not in recordings */
+	XPT_RECORD_OFF_CPU = 11,    /* a thread with an open call did not run for a while */
+	XPT_RECORD_STACK_COPY = 12, /* bytes of a thread's stack, not unwound; not in recordings */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
@@ -475,6 +477,10 @@ enum xpt_record_kind {
 	XPT_RECORD_COST = 39, /* JSON: what the probes of a call take; after its SPEC, and again when that has changed */
 	XPT_RECORD_FINGERPRINT = 40, /* the user gave a name to a fingerprint, the id; without a process */
 	XPT_RECORD_BUDGET = 41, /* JSON: what is traced has changed from this time on, to keep the budget for its cost */
+	XPT_RECORD_MODULE = 42,	      /* JSON: a file with code; before the first frame in it */
+	XPT_RECORD_FRAME = 43,	      /* JSON: a function, or a place in one; before the first stack with it */
+	XPT_RECORD_STACK = 44,	      /* frames of a stack; before its first sample */
+	XPT_RECORD_STACK_SAMPLE = 45, /* a thread was met with a stack; before or after the record of its call */
 };
 
 struct xpt_record_header {
@@ -703,9 +709,38 @@ struct xpt_record_reading {
 	__u64 value[];
 };
 
+#define XPT_STACK_FRAMES_MAX 512
+#define XPT_STACK_PARTIAL (1 << 0) /* the frames do not reach the thread's start */
+
+struct xpt_record_stack {
+	struct xpt_record_header
+		header; /* without a process: stacks with the same frames have the same id in a session */
+	__u64 id;
+	__u32 frames;  /* at most XPT_STACK_FRAMES_MAX */
+	__u32 flags;   /* XPT_STACK_* */
+	__u32 frame[]; /* ids of FRAME records, the innermost first, padded to 8 */
+};
+
+/* What a thread did when its stack was taken. */
+enum xpt_stack_reason {
+	XPT_STACK_CALL = 1,    /* it began a call: the stack is that of the caller of the runtime */
+	XPT_STACK_OFF_CPU = 2, /* it blocked or was preempted in a call */
+	XPT_STACK_ON_CPU = 3,  /* it ran in a call, met by a timer */
+};
+
+struct xpt_record_stack_sample {
+	struct xpt_record_header header; /* time: when the stack was taken; tgid: of the thread */
+	__u64 call_start; /* of the innermost recorded call, no operator, that was open on the thread: its start, as in its CALL record */
+	__u64 operator_start; /* the same of the innermost operator in that; 0: none was open */
+	__u64 stack;	      /* id of a STACK record */
+	__u64 weight; /* of CALL: calls of its program that it stands for; OFF_CPU: ns that it did not run; ON_CPU: ns between two samples */
+	__u32 tid;
+	__u32 reason; /* enum xpt_stack_reason */
+};
+
 /*
  * RUNTIME, SPEC, COST, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, FINGERPRINT, CLASS, NODE, CHOICE, MATCH,
- * LOADED, SYMBOL, BUDGET and END carry text (PASS has no body):
+ * LOADED, SYMBOL, BUDGET, MODULE, FRAME and END carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","in_order":false,"statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error;
@@ -747,6 +782,12 @@ struct xpt_record_reading {
  *		of the programs that have one other than before, programs: how many they are, runtime and handle (with the process of
  *		the header): of the one that costs most; site: all probes of the function in the process (of the header; 0: of
  *		several); since: time at which it was detached, when it is attached again: its calls are not counted in between
+ *	MODULE	{"path":"/usr/lib/x86_64-linux-gnu/libc.so.6","build_id":"5f8e..."}
+ *		path: as the process had it mapped, "[vdso]" or "[kernel]"; build_id: hexadecimal, missing when the file has none
+ *	FRAME	{"kind":"native","function":"Ort::Session::Run","module":3,"offset":74565,"file":"session.cc","line":120,"inlined":true}
+ *		kind: "native", "python", "javascript", "kernel" or "unknown"; function: demangled; module: id of its MODULE record;
+ *		offset: of a native frame, bytes in the file's addresses; file, line: of the source; what is not known is missing;
+ *		inlined: it has no frame of its own on the stack: the next one in the same stack is where it was inlined
  *	THREAD, NAMED, FINGERPRINT, CLASS, CHOICE, MATCH, SYMBOL  the bare name, or expression
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
@@ -764,7 +805,7 @@ struct xpt_record_reading {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; COST: that of the spec; THREAD: tid; NAMED, CHOICE, LOADED, CODE_OBJECT, CODE_UNLOADED, SYMBOL: handle; FINGERPRINT: it; CLASS, NODE: address */
+	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, MODULE, FRAME: index; COST: that of the spec; THREAD: tid; NAMED, CHOICE, LOADED, CODE_OBJECT, CODE_UNLOADED, SYMBOL: handle; FINGERPRINT: it; CLASS, NODE: address */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */
@@ -798,6 +839,8 @@ XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);
 XPT_SIZE_IS(struct xpt_record_waited, 32);
 XPT_SIZE_IS(struct xpt_record_reading, 24);
+XPT_SIZE_IS(struct xpt_record_stack, 32);
+XPT_SIZE_IS(struct xpt_record_stack_sample, 56);
 XPT_SIZE_IS(struct xpt_record_text, 32);
 
 #endif

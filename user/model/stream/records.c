@@ -39,6 +39,11 @@ static size_t call_bytes_of(const void *record)
 	       (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) : 0);
 }
 
+static size_t stack_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_stack *)record)->frames * sizeof(__u32);
+}
+
 static size_t reading_bytes_of(const void *record)
 {
 	return ((const struct xpt_record_reading *)record)->values * sizeof(__u64);
@@ -86,6 +91,10 @@ static const struct record_kind {
 	[XPT_RECORD_SYMBOL] = TEXT(RANK_KNOWN_FIRST),
 	[XPT_RECORD_COST] = TEXT(RANK_KNOWN_FIRST),
 	[XPT_RECORD_FINGERPRINT] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_MODULE] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_FRAME] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_STACK] = { sizeof(struct xpt_record_stack), stack_bytes_of, RANK_KNOWN_FIRST },
+	[XPT_RECORD_STACK_SAMPLE] = { sizeof(struct xpt_record_stack_sample), NULL, RANK_AFTER },
 	[XPT_RECORD_BUDGET] = TEXT(RANK_AFTER), /* programs that were there before are known */
 };
 
