@@ -705,6 +705,7 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 		break;
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:
+	case EVENT_STACK:
 	case EVENT_LAUNCH: /* it has been shown as a call */
 		break;	   /* nothing that has a place on a thread; the totals have it */
 	}
