@@ -49,8 +49,9 @@ struct xpt_frame {
 	__u16 reserved;
 	__u32 sample_every; /* the rate at which it was taken */
 	__u32 reserved2;
-	__u64 number;		/* of the call among those of its program */
-	__u64 inference_number; /* the same of the inference */
+	__u64 number;		     /* of the call among those of its program */
+	__u64 inference_number;	     /* the same of the inference */
+	struct xpt_task_state state; /* of the thread, when the call began; then the difference */
 	__u64 value[XPT_FETCH_MAX];
 };
 
@@ -85,6 +86,7 @@ struct xpt_thread {
 	__u64 ticket;		    /* of the call that is being worked on; 0: it does not wait */
 	__u64 stack;		    /* the stack pointer at its entry or return */
 	__u32 sample_every;	    /* the rate at which it was taken */
+	__u32 states;		    /* XPT_CALL_STATES*, of the one that has returned */
 	__u32 loader;		    /* r_debug.r_state as it was at the loader's latest call */
 	__u32 entry[XPT_ENTRIES_KEPT]; /* indices of its latest programs' entries, each at a place of its own (bpf/programs.bpf.h) */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */

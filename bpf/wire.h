@@ -498,6 +498,20 @@ struct xpt_record_header {
 #define XPT_CALL_APART (1 << 6)	   /* an operator with its inference on another thread */
 #define XPT_CALL_WAITS (1 << 7)	   /* the thread waits for user space: the last 8 bytes are its ticket */
 
+/* In a call's depth, above the number. */
+#define XPT_CALL_DEPTH 0x3f		/* bits of the number */
+#define XPT_CALL_STATES_FOLLOW (1 << 6) /* behind the counts, or where they would be: struct xpt_task_state */
+#define XPT_CALL_STATES \
+	(1 << 7) /* what its thread did is known; without the bit before: it ran, without a page fault */
+
+/* What a thread did between the begin and the end of a call. The time that it ran is the rest of the call's duration. */
+struct xpt_task_state {
+	__u64 off_cpu; /* ns that it did not run, in all; may be a little below 0 or above the duration */
+	__u64 waited;  /* ns of that in which it could have run and waited for a CPU */
+	__u32 voluntary, involuntary; /* context switches: it blocked; it was preempted */
+	__u32 minor, major;	      /* page faults without and with I/O */
+};
+
 /* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
 #define XPT_ROLES_COUNTED (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
 
@@ -510,14 +524,14 @@ struct xpt_counts {
 
 /*
  * One finished call, with one value for each fetch that is not a string, in the order of the spec. The data of
- * XPT_CALL_NUMBERED and XPT_CALL_COUNTED follows, and is not counted in values.
+ * XPT_CALL_NUMBERED, XPT_CALL_COUNTED and XPT_CALL_STATES_FOLLOW follows, and is not counted in values.
  */
 struct xpt_record_call {
 	struct xpt_record_header header;
 	__u64 start;
 	__u32 tid;
 	__u16 spec;   /* index of the spec */
-	__u8 depth;   /* traced calls that were open on the thread when it began */
+	__u8 depth;   /* traced calls that were open on the thread when it began, and XPT_CALL_STATES* */
 	__u8 flags;   /* XPT_CALL_* */
 	__u8 valid;   /* bit i: fetch i of the spec could be read */
 	__u8 values;  /* number of entries in value[] */
@@ -824,6 +838,7 @@ XPT_SIZE_IS(struct xpt_program_count, 32);
 XPT_SIZE_IS(struct xpt_program_entry, 64);
 XPT_SIZE_IS(struct xpt_record_header, 16);
 XPT_SIZE_IS(struct xpt_counts, 8 + 8 * XPT_SLOT_MAX);
+XPT_SIZE_IS(struct xpt_task_state, 32);
 XPT_SIZE_IS(struct xpt_record_call, 40);
 XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);

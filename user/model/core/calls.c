@@ -414,7 +414,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 				     .end = record->header.time,
 				     .tgid = record->header.tgid,
 				     .tid = record->tid,
-				     .depth = record->depth,
+				     .depth = record->depth & XPT_CALL_DEPTH,
 				     .layer = record->flags & XPT_CALL_LAYER,
 				     .no_end = record->flags & XPT_CALL_NO_END,
 				     .inside = record->flags & XPT_CALL_INSIDE,

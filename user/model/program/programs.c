@@ -326,6 +326,8 @@ int program_record(struct program *program, const struct event_call *call)
 	if (call->no_end)
 		return 0;
 	view->tracing_inside += call->tracing_inside;
+	if (call->function->role != XPT_ROLE_ENQUEUE) /* else with its wait */
+		states_add(&view->states, &call->states);
 	if (call->tracing && statistics_record(&program->tracing, &view->tracing, call->tracing))
 		return -ENOMEM;
 	if (call->function->role == XPT_ROLE_EXECUTE)
@@ -371,6 +373,7 @@ static void program_fold(struct program *program, struct program *into)
 	statistics_fold(&into->call, &to->call, &program->call);
 	statistics_fold(&into->tracing, &to->tracing, &program->tracing);
 	to->tracing_inside += from->tracing_inside;
+	states_add(&to->states, &from->states);
 	tokens_fold(&program->tokens, &into->tokens);
 	to->tokens = tokens_view(into->tokens);
 }

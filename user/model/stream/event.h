@@ -89,6 +89,7 @@ struct event_call {
 		output_token; /* ns, as in model_tokens, that ended with the begin of this one; 0: none did */
 	const struct xpt_counts *begin_counts, *end_counts; /* as they were read; NULL: were not */
 	struct model_counts counts;			    /* of execute */
+	struct model_states states;
 };
 
 struct event_inference {
@@ -114,6 +115,7 @@ struct event_inference {
 	__u64 in_queue; /* inferences of the process and runtime that were enqueued and not waited for just before */
 	struct model_device_times device; /* of the enqueue's jobs, as far as seen when the wait returned */
 	struct model_counts counts;
+	struct model_states states; /* not known when one of its calls is not */
 };
 
 struct event_counter {

@@ -133,3 +133,15 @@ const char *loss_description(enum xpt_loss cause)
 {
 	return (unsigned int)cause < LOSSES ? losses[cause].description : "for a cause that this version does not know";
 }
+
+void states_add(struct model_states *sum, const struct model_states *states)
+{
+	sum->calls += states->calls;
+	sum->cpu += states->cpu;
+	sum->waited += states->waited;
+	sum->blocked += states->blocked;
+	sum->voluntary += states->voluntary;
+	sum->involuntary += states->involuntary;
+	sum->minor_faults += states->minor_faults;
+	sum->major_faults += states->major_faults;
+}

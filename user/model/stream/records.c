@@ -36,7 +36,8 @@ static size_t call_bytes_of(const void *record)
 
 	return (call->values + (call->flags & XPT_CALL_NUMBERED ? 1u : 0) + (call->flags & XPT_CALL_WAITS ? 1u : 0)) *
 		       sizeof(__u64) +
-	       (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) : 0);
+	       (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) : 0) +
+	       (call->depth & XPT_CALL_STATES_FOLLOW ? sizeof(struct xpt_task_state) : 0);
 }
 
 static size_t stack_bytes_of(const void *record)

@@ -257,6 +257,26 @@ static void add_counts(struct text *text, const struct model_counts *counts)
 	text_literal(text, "}");
 }
 
+/* What did not happen is left out; the time on the CPU is there where states are known at all. */
+static void add_states(struct text *text, const struct model_states *states)
+{
+	if (!states->calls)
+		return;
+	chrome_microseconds(text, ",\"cpu_us\":", states->cpu);
+	if (states->waited)
+		chrome_microseconds(text, ",\"waited_us\":", states->waited);
+	if (states->blocked)
+		chrome_microseconds(text, ",\"blocked_us\":", states->blocked);
+	if (states->voluntary)
+		chrome_unsigned(text, ",\"voluntary_switches\":", states->voluntary);
+	if (states->involuntary)
+		chrome_unsigned(text, ",\"involuntary_switches\":", states->involuntary);
+	if (states->minor_faults)
+		chrome_unsigned(text, ",\"minor_faults\":", states->minor_faults);
+	if (states->major_faults)
+		chrome_unsigned(text, ",\"major_faults\":", states->major_faults);
+}
+
 /* Everything in the arguments behind function and role. */
 static void add_arguments(struct text *text, const struct event_call *call)
 {
@@ -278,6 +298,7 @@ static void add_arguments(struct text *text, const struct event_call *call)
 		chrome_unsigned(text, ",\"sample\":", call->sample);
 	add_device_times(text, &call->device);
 	add_counts(text, &call->counts);
+	add_states(text, &call->states);
 }
 
 static void add_operator(struct text *text, const struct event_call *call)
@@ -353,6 +374,7 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 		text_literal(text, ",\"failed\":true");
 	add_device_times(text, &inference->device);
 	add_counts(text, &inference->counts);
+	add_states(text, &inference->states);
 	text_literal(text, "}}");
 	chrome_begin(events, 'e', inference->tgid, inference->tid,
 		     inference->end > inference->start ? inference->end : inference->start);

@@ -118,6 +118,23 @@ static void fill_device_work(struct columns *columns, const struct summary_row *
 	columns_share(columns, row->all_busy, seconds * 1e9);
 }
 
+/* Means of an inference; of switches and faults the sums. */
+static void fill_states(struct columns *columns, const struct summary_row *row, double seconds)
+{
+	const struct model_states *states = &row->states;
+	const double calls = (double)states->calls;
+
+	(void)seconds;
+	fill_common(columns, row);
+	columns_time(columns, (double)states->cpu / calls);
+	columns_time(columns, (double)states->waited / calls);
+	columns_time(columns, (double)states->blocked / calls);
+	columns_count(columns, states->voluntary);
+	columns_count(columns, states->involuntary);
+	columns_count(columns, states->minor_faults);
+	columns_count(columns, states->major_faults);
+}
+
 static void table_fill(struct columns *columns, const void *context)
 {
 	const struct table *table = context;
@@ -209,6 +226,21 @@ static int print_device_work(const struct summary_rows *programs, double seconds
 	if (!error && rows.count) {
 		COLUMNS_TITLES(&table.columns, "<PROGRAM ON DEVICE", "<RUNTIME", "PID", "JOBS", "FAILED", "TIME",
 			       "MEAN", "QUEUED", "BUSY");
+		error = table_print(&table, out, width);
+	}
+	summary_rows_free(&rows);
+	return error;
+}
+
+static int print_states(const struct summary_rows *programs, FILE *out, size_t width)
+{
+	struct summary_rows rows = { 0 };
+	struct table table = { .rows = &rows, .fill = fill_states };
+	int error = summary_states(programs, &rows);
+
+	if (!error && rows.count) {
+		COLUMNS_TITLES(&table.columns, "<PROGRAM ON THREADS", "<RUNTIME", "PID", "CPU", "WAITED", "BLOCKED",
+			       "BLOCKS", "PREEMPTED", "FAULTS", "MAJOR");
 		error = table_print(&table, out, width);
 	}
 	summary_rows_free(&rows);
@@ -416,6 +448,7 @@ static int print_tables(const struct model *model, double seconds, FILE *out, si
 		error = print_programs(&programs, seconds, out, width);
 	else if (!error)
 		fprintf(out, "no program was run\n\n");
+	error = error ?: print_states(&programs, out, width);
 	error = error ?: print_tokens(model, out, width);
 	error = error ?: summary_operators(model, out, width);
 	error = error ?: print_device_work(&programs, seconds, out, width);
