@@ -69,6 +69,8 @@ static void tree_clear(struct flame_tree *tree)
 		free(tree->all_labels[i]->name);
 		free(tree->all_labels[i]);
 	}
+	for (size_t i = 0; i < tree->count; i++)
+		pool_give(&tree->pool, tree->nodes[i]);
 	free(tree->all_labels);
 	free(tree->nodes);
 	map_free(&tree->labels);
@@ -88,8 +90,12 @@ static struct flame_node *node_create(struct flame_tree *tree, struct flame_node
 {
 	struct flame_node *node = pool_take(&tree->pool);
 
-	if (!node || vec_push(tree->nodes, tree->count, node))
+	if (!node)
 		return NULL;
+	if (vec_push(tree->nodes, tree->count, node)) {
+		pool_give(&tree->pool, node);
+		return NULL;
+	}
 	node->number = (unsigned int)tree->count - 1;
 	node->parent = parent;
 	node->label = label;

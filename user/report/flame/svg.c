@@ -83,6 +83,7 @@ static const char script[] =
 struct svg {
 	struct text *text;
 	bool diff;
+	__u64 time; /* ns, of all */
 	double totals[2];
 	double most; /* largest difference of shares */
 	unsigned int depth;
@@ -158,9 +159,8 @@ static void add_color(struct text *text, unsigned int red, unsigned int green, u
 static void add_difference_color(const struct svg *svg, const struct flame_node *node)
 {
 	const double change = share(svg, node, 1) - share(svg, node, 0);
-	const unsigned int pale = svg->most > 0 ?
-					  (unsigned int)(235 - 215 * (change < 0 ? -change : change) / svg->most) :
-					  235;
+	const double part = svg->most > 0 ? (change < 0 ? -change : change) / svg->most : 0;
+	const unsigned int pale = 240 - (unsigned int)(130 * part);
 
 	if (change > 0)
 		add_color(svg->text, 245, pale, pale);
@@ -168,18 +168,15 @@ static void add_difference_color(const struct svg *svg, const struct flame_node 
 		add_color(svg->text, pale, pale, 245);
 }
 
-static void add_kind_color(const struct svg *svg, const struct flame_label *label)
-{
-	static const unsigned char colors[FLAME_KINDS][3] = {
-		[FRAME_UNKNOWN] = { 190, 190, 190 }, [FRAME_NATIVE] = { 232, 150, 84 },
-		[FRAME_PYTHON] = { 92, 156, 214 },   [FRAME_JAVASCRIPT] = { 220, 200, 70 },
-		[FRAME_KERNEL] = { 150, 130, 205 },  [FLAME_PARTIAL] = { 215, 215, 215 },
-		[FLAME_PROGRAM] = { 104, 184, 104 }, [FLAME_OPERATOR] = { 88, 184, 170 },
-	};
-	const unsigned char *color = colors[label->kind];
-	const unsigned int shade = (unsigned int)(text_hash(label->name) % 32); /* the same name, the same colour */
+static const unsigned char colors[FLAME_KINDS][3] = {
+	[FRAME_UNKNOWN] = { 190, 190, 190 },   [FRAME_NATIVE] = { 232, 150, 84 },   [FRAME_PYTHON] = { 92, 156, 214 },
+	[FRAME_JAVASCRIPT] = { 220, 200, 70 }, [FRAME_KERNEL] = { 150, 130, 205 },  [FLAME_PARTIAL] = { 215, 215, 215 },
+	[FLAME_PROGRAM] = { 104, 184, 104 },   [FLAME_OPERATOR] = { 88, 184, 170 },
+};
 
-	add_color(svg->text, color[0] + shade, color[1] + shade, color[2] + shade);
+static void add_kind_color(struct text *text, unsigned int kind, unsigned int shade)
+{
+	add_color(text, colors[kind][0] + shade, colors[kind][1] + shade, colors[kind][2] + shade);
 }
 
 static void add_title(const struct svg *svg, const struct flame_node *node, const char *name)
@@ -242,7 +239,7 @@ static void add_frame(const struct svg *svg, const struct flame_node *node, doub
 	else if (svg->diff)
 		add_difference_color(svg, node);
 	else
-		add_kind_color(svg, node->label);
+		add_kind_color(text, node->label->kind, (unsigned int)(text_hash(node->label->name) % 32));
 	text_literal(text, "\"/><text x=\"");
 	add_decimal(text, left + 3);
 	text_literal(text, "\" y=\"");
@@ -319,6 +316,23 @@ static void add_label(struct text *text, const char *id, const char *x, unsigned
 	text_literal(text, "</text>\n");
 }
 
+static void add_legend(const struct svg *svg)
+{
+	struct text *text = svg->text;
+
+	text_literal(text, "<text x=\"10\" y=\"40\">");
+	if (svg->diff)
+		text_literal(text, "red: its share is larger than before; blue: smaller");
+	for (unsigned int kind = 0; kind < FLAME_KINDS && !svg->diff; kind++) {
+		text_literal(text, "<tspan fill=\"");
+		add_kind_color(text, kind, 0);
+		text_literal(text, "\">\xe2\x96\x88</tspan> ");
+		text_string(text, flame_kind_name(kind));
+		text_literal(text, "  ");
+	}
+	text_literal(text, "</text>\n");
+}
+
 static void add_head(const struct svg *svg, unsigned int height, const struct flame_words *words)
 {
 	struct text *text = svg->text;
@@ -334,11 +348,15 @@ static void add_head(const struct svg *svg, unsigned int height, const struct fl
 		"\">\n<style>text{font:11px monospace;fill:#000}g.f{cursor:pointer}g.f:hover rect{stroke:#000;stroke-width:0.5}"
 		".button{cursor:pointer;fill:#0645ad}#heading{font-size:16px}</style>\n"
 		"<rect width=\"100%\" height=\"100%\" fill=\"#fdfdf8\"/>\n");
-	add_label(text, "heading", "600", 22, " text-anchor=\"middle\"", words->title);
+	text_literal(text, "<text id=\"heading\" x=\"600\" y=\"22\" text-anchor=\"middle\">");
+	text_string(text, words->title);
+	text_literal(text, ": ");
+	add_time(text, svg->time);
+	text_literal(text, "</text>\n");
 	add_label(text, "search", "1190", 22, " class=\"button\" text-anchor=\"end\"", "search");
 	add_label(text, "reset", "10", 22, " class=\"button\" style=\"display:none\"", "reset zoom");
 	add_label(text, "matched", "1190", 40, " text-anchor=\"end\"", "");
-	add_label(text, "legend", "10", 40, "", svg->diff ? "red: its share is larger than before; blue: smaller" : "");
+	add_legend(svg);
 	add_label(text, "details", "10", height - 10, "", "");
 }
 
@@ -346,6 +364,7 @@ void flame_add_svg(struct text *text, const struct flame_tree *tree, bool diff, 
 {
 	struct svg svg = { .text = text,
 			   .diff = diff,
+			   .time = tree->nodes[0]->total[1],
 			   .totals = { (double)tree->nodes[0]->total[0], (double)tree->nodes[0]->total[1] } };
 	unsigned int height;
 
