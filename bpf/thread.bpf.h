@@ -90,6 +90,7 @@ struct xpt_thread {
 	__u32 loader;		    /* r_debug.r_state as it was at the loader's latest call */
 	__u32 entry[XPT_ENTRIES_KEPT]; /* indices of its latest programs' entries, each at a place of its own (bpf/programs.bpf.h) */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
+	struct xpt_record_off_cpu off_cpu; /* while it does not run; start is 0 while it does, or has no call open */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	struct xpt_open_region region[XPT_REGIONS_MAX];
 	/* Room to build a record. Only the thread itself uses it. */

@@ -594,6 +594,34 @@ struct xpt_record_event {
 	__u64 value[];
 };
 
+/* Why a thread did not run. */
+enum xpt_off_cpu {
+	XPT_OFF_CPU_PREEMPTED = 1, /* it could have run: another one had its CPU */
+	XPT_OFF_CPU_FUTEX = 2,	   /* it waited for a futex: a lock, a condition */
+	XPT_OFF_CPU_POLL = 3,	   /* poll, select, epoll */
+	XPT_OFF_CPU_IO = 4, /* read, write and the like, or anything else that the kernel counts as waiting for I/O */
+	XPT_OFF_CPU_IOCTL = 5, /* an ioctl, as of the accelerator's driver */
+	XPT_OFF_CPU_FAULT = 6, /* a page that had to be read, or memory that had to be reclaimed */
+	XPT_OFF_CPU_SLEEP = 7, /* for some time */
+	XPT_OFF_CPU_OTHER = 8,
+};
+
+/* A thread that has a recorded call open ran again. From woken on it waited for a CPU, before that it was blocked. */
+struct xpt_record_off_cpu {
+	struct xpt_record_header header; /* time: when it ran again */
+	__u64 start;			 /* when it ran last */
+	__u64 woken;			 /* when it could run again: of a preempted one start; 0: not seen */
+	__u32 tid;
+	__s32 syscall;		       /* number of the system call that it was in, of its architecture; -1: none */
+	__u32 next_tgid, next_tid;     /* who ran in its place at first; 0: nobody */
+	__u32 waker_tgid, waker_tid;   /* who woke it; 0: not a thread, or not seen */
+	char next[XPT_TASK_NAME_LEN];  /* name of the thread; of 0 without meaning */
+	char waker[XPT_TASK_NAME_LEN]; /* likewise */
+	__u8 reason;		       /* enum xpt_off_cpu */
+	__u8 interrupt;		       /* 1: an interrupt woke it: a timer, a device */
+	__u8 reserved[6];
+};
+
 /* An ioctl of a traced process on a followed device node. header.time: when it returned. */
 struct xpt_record_ioctl {
 	struct xpt_record_header header;
@@ -845,6 +873,7 @@ XPT_SIZE_IS(struct xpt_record_task, 48);
 XPT_SIZE_IS(struct xpt_mapping, 16);
 XPT_SIZE_IS(struct xpt_record_event, 24);
 XPT_SIZE_IS(struct xpt_record_ioctl, 40);
+XPT_SIZE_IS(struct xpt_record_off_cpu, 96);
 XPT_SIZE_IS(struct xpt_record_caller, 40);
 XPT_SIZE_IS(struct xpt_code_spec, 8 + 32 * 3);
 XPT_SIZE_IS(struct xpt_record_code_piece, 32);

@@ -264,7 +264,7 @@ Test(model_program_functions, states)
 		__u64 cpu, waited, blocked;
 	} cases[] = {
 		{ { 600, 200, 1, 1, 7, 2 }, 400, 200, 400 },
-		{ { 600, 200, 0, 3, 0, 0 }, 800, 200, 0 }, /* never blocked: it was interrupted for the rest */
+		{ { 600, 200, 0, 3, 0, 0 }, 400, 600, 0 }, /* never blocked */
 		{ { (__u64)-5, 0, 1, 0, 0, 0 }, 1000, 0, 0 },
 		{ { 5000, 200, 1, 0, 0, 0 }, 0, 200, 800 },
 		{ { 5000, 7000, 1, 0, 0, 0 }, 0, 1000, 0 },

@@ -10,6 +10,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -34,7 +37,7 @@ struct activity {
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int wanted, competing;
-static int first_cpu, second_cpu = -1, file = -1, schedstat;
+static int first_cpu, second_cpu = -1, file = -1, written = -1, schedstat;
 static char *piece;
 
 static unsigned long long now(clockid_t clock)
@@ -124,6 +127,27 @@ static int touch(void)
 	return munmap(fresh, bytes);
 }
 
+/* Pages of a file that have to be read again. */
+static int read_pages(void)
+{
+	volatile char *pages = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, file, 0);
+
+	if (pages == MAP_FAILED || posix_fadvise(file, 0, FILE_BYTES, POSIX_FADV_DONTNEED) ||
+	    madvise((void *)pages, FILE_BYTES, MADV_RANDOM))
+		return 1;
+	for (size_t at = 0; at < FILE_BYTES; at += PIECE_BYTES / 16)
+		(void)pages[at];
+	return munmap((void *)pages, FILE_BYTES);
+}
+
+/* That has to write out what was written to the file before. */
+static int call_ioctl(void)
+{
+	struct fiemap map = { .fm_length = FILE_BYTES, .fm_flags = FIEMAP_FLAG_SYNC };
+
+	return ioctl(written, FS_IOC_FIEMAP, &map);
+}
+
 static int migrate(void)
 {
 	for (int i = 0; i < 10; i++) {
@@ -135,8 +159,9 @@ static int migrate(void)
 }
 
 static const struct activity activities[] = {
-	{ "spin", spin },      { "sleep", nap },	  { "compete", compete }, { "futex", lock },
-	{ "poll", wait_poll }, { "direct", read_direct }, { "touch", touch },	  { "migrate", migrate },
+	{ "spin", spin },	 { "sleep", nap },	    { "compete", compete }, { "futex", lock },
+	{ "poll", wait_poll },	 { "direct", read_direct }, { "touch", touch },	    { "migrate", migrate },
+	{ "fault", read_pages }, { "ioctl", call_ioctl },
 };
 
 /* The inference of a program. */
@@ -209,7 +234,7 @@ static void prepare(void)
 		if (write(created, piece, PIECE_BYTES) != PIECE_BYTES)
 			die(path);
 	fsync(created);
-	close(created);
+	written = created;
 	file = open(path, O_RDONLY | O_DIRECT);
 	unlink(path);
 }
@@ -223,6 +248,8 @@ static void run(const struct activity *activity)
 	if (activity->run == lock)
 		for (wanted = 1; wanted;)
 			usleep(100);
+	if (activity->run == call_ioctl && pwrite(written, piece, PIECE_BYTES, 0) != PIECE_BYTES)
+		die("pwrite");
 	outer = now(CLOCK_MONOTONIC);
 	waited = read_waited();
 	getrusage(RUSAGE_THREAD, &before);

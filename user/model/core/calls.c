@@ -393,6 +393,7 @@ static void call_pass(struct model *model, struct passage *passage)
 	if (passage->function->view.role == XPT_ROLE_EXECUTE)
 		counter_samples_between(&model->samples, call->begin_counts, call->end_counts, true,
 					call->end - call->start, &call->counts);
+	note(passage, call_tree_take_off_cpu(&model->tree, passage->thread, passage->program, passage->op, call));
 	call_pair(model, passage);
 	call_count(model, passage);
 	event_dispatch_emit(&model->events, &passage->event);

@@ -335,15 +335,18 @@ static __u64 value_tested(const struct function_fetch *fetch, __u64 value)
 
 /*
  * What is read at two moments one after the other need not agree to the nanosecond with the call's times, nor with each other where
- * clocks of CPUs differ; a thread without a voluntary switch was never blocked.
+ * clocks of CPUs differ. A thread without a voluntary switch was never blocked: what else its CPU did, interrupts or work for a
+ * hypervisor, it waited for.
  */
 static void states_decode(const struct xpt_task_state *state, struct event_call *call)
 {
 	const __u64 duration = call->end - call->start;
-	const __u64 waited = state->waited < duration ? state->waited : duration;
+	__u64 waited = state->waited < duration ? state->waited : duration;
 	__u64 off = (__s64)state->off_cpu < 0 ? 0 : state->off_cpu;
 
-	off = off < waited || !state->voluntary ? waited : off < duration ? off : duration;
+	off = off < waited ? waited : off < duration ? off : duration;
+	if (!state->voluntary)
+		waited = off;
 	call->states = (struct model_states){
 		.calls = 1,
 		.cpu = duration - off,

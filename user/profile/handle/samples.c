@@ -197,6 +197,8 @@ __u64 event_time(const struct event *event)
 		return event->device.time;
 	case EVENT_IOCTL:
 		return event->ioctl.end;
+	case EVENT_OFF_CPU:
+		return event->off_cpu.end;
 	case EVENT_READING:
 		return event->reading.time;
 	case EVENT_LAUNCH:

@@ -22,6 +22,8 @@ static void add_times(struct text *text, const char *key, const struct statistic
 
 static void add_states(struct text *text, const struct model_states *states)
 {
+	__u64 known = 0;
+
 	json_begin(text, "states", '{');
 	json_add_unsigned(text, "calls", states->calls);
 	json_add_unsigned(text, "cpu_ns", states->cpu);
@@ -31,6 +33,14 @@ static void add_states(struct text *text, const struct model_states *states)
 	json_add_unsigned(text, "involuntary_switches", states->involuntary);
 	json_add_unsigned(text, "minor_faults", states->minor_faults);
 	json_add_unsigned(text, "major_faults", states->major_faults);
+	for (int reason = XPT_OFF_CPU_FUTEX; reason <= XPT_OFF_CPU_OTHER; reason++)
+		known += states->blocked_by[reason];
+	if (known)
+		json_begin(text, "blocked_by_ns", '{');
+	for (int reason = XPT_OFF_CPU_FUTEX; known && reason <= XPT_OFF_CPU_OTHER; reason++)
+		json_add_unsigned(text, off_cpu_name(reason), states->blocked_by[reason]);
+	if (known)
+		json_end(text, '}');
 	json_end(text, '}');
 }
 

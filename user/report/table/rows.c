@@ -217,6 +217,20 @@ int summary_states(const struct summary_rows *programs, struct summary_rows *row
 	return rows_select(programs, has_states, rows);
 }
 
+static bool has_reasons(const struct summary_row *row)
+{
+	__u64 sum = 0;
+
+	for (int reason = XPT_OFF_CPU_PREEMPTED; reason <= XPT_OFF_CPU_OTHER; reason++)
+		sum += row->states.blocked_by[reason];
+	return sum;
+}
+
+int summary_reasons(const struct summary_rows *programs, struct summary_rows *rows)
+{
+	return rows_select(programs, has_reasons, rows);
+}
+
 static int compare_queues(const void *a, const void *b)
 {
 	const struct model_queue *first = *(const struct model_queue *const *)a;

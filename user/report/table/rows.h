@@ -48,6 +48,8 @@ __u64 summary_tracing(const struct summary_row *row, __u64 *latency);
 int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows);
 /* Of these rows, those of which is known what their threads did, in the same order. Shares what rows has. */
 int summary_states(const struct summary_rows *programs, struct summary_rows *rows);
+/* Of which it is known what they were blocked by. */
+int summary_reasons(const struct summary_rows *programs, struct summary_rows *rows);
 int summary_functions(const struct model *model, struct summary_rows *rows);
 int summary_regions(const struct model *model, struct summary_rows *rows);
 void summary_rows_free(struct summary_rows *rows);

@@ -321,6 +321,7 @@ static int open_kernel(struct collector *collector)
 		.link = (enum link_kind)options->link,
 		.codes = needs->codes,
 		.budget = collector->budget,
+		.switches = options->why,
 		.wait_probes = probe_limit(collector),
 		.wait_codes = collector_code_limit(collector),
 		.placing = on_placing,
