@@ -45,6 +45,11 @@ struct xpt_report_options {
 	uint64_t warn_bytes; /* a larger Chrome trace is warned of before it is written, as far as its size can be estimated; 0: 1 GB */
 	char **summary_json; /* gets the summary as xpt_recording_summary_json() makes it, where there is one; NULL: none */
 
+	/*
+	 * Instead of programs, match, slowest and slowest_percent: the regions of this request (xpt_region_start_request()), with what lies in them
+	 * on their thread. -ENOENT: there are none. NULL: not that.
+	 */
+	const char *request;
 	double slowest_percent; /* instead of slowest: so many percent of the inferences, at least one; 0: all */
 	enum xpt_flame flame;	/* makes output a flame graph of these stacks; format 0: XPT_OUTPUT_FOLDED */
 	const char *

@@ -281,6 +281,7 @@ struct event_region {
 	const char *name;
 	__u64 start, end;
 	bool name_truncated;
+	const char *request; /* id of the request that it is for; NULL: none was given */
 	/*
 	 * All of its name in the process, as if they were the inferences of a program "region:NAME"; in no list of programs. NULL:
 	 * there are too many names.

@@ -396,8 +396,12 @@ static void add_region(struct chrome_events *events, const struct event_region *
 	chrome_span(text, region->start, region->end);
 	chrome_name(text, region->name);
 	chrome_category(text, "region", region->runtime);
-	if (region->name_truncated)
+	if (region->request) {
+		chrome_string(text, ",\"args\":{\"request\":", region->request);
+		text_string(text, region->name_truncated ? ",\"name_truncated\":true}" : "}");
+	} else if (region->name_truncated) {
 		text_literal(text, ",\"args\":{\"name_truncated\":true}");
+	}
 	text_literal(text, "}");
 }
 

@@ -305,7 +305,7 @@ static bool wants_sample(const void *filter, const struct event_stack *stack)
 static bool filters_inferences(const struct xpt_report_options *options)
 {
 	return options->program_count || options->match || options->from || options->to || options->slowest ||
-	       options->slowest_percent > 0;
+	       options->slowest_percent > 0 || options->request;
 }
 
 static int open_flame(struct run *run)
@@ -314,7 +314,7 @@ static int open_flame(struct run *run)
 	const struct flame_options flame = { .log = run->log,
 					     .what = options->flame,
 					     .operator_name = options->flame_operator,
-					     .wants = filters_inferences(run->options) ? wants_sample : NULL,
+					     .wants = filters_inferences(run->options) && !run->options->request ? wants_sample : NULL,
 					     .context = run->filter,
 					     .format = options->format,
 					     .path = options->output };
@@ -468,6 +468,8 @@ int xpt_report_create(const struct xpt_report_options *given)
 	if (options.flame && !options.format)
 		options.format = XPT_OUTPUT_FOLDED;
 	fault = flame_fault(&options);
+	if (options.request && (options.program_count || options.match || options.slowest || options.slowest_percent > 0))
+		fault = "a request is not selected together with programs or the slowest";
 	if (fault) {
 		log_error(&log, "%s", fault);
 		return -EINVAL;

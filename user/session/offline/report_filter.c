@@ -109,7 +109,8 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	filter->options = options;
 	filter->info = info;
 	filter->window = options->from || options->to;
-	filter->choosing = has_choices(options) || options->slowest || options->slowest_percent > 0;
+	filter->choosing = has_choices(options) || options->slowest || options->slowest_percent > 0 ||
+			   options->request;
 	/* What was cut out of a longer recording has its clocks as they were at the end. */
 	if (options->from && __builtin_add_overflow(info->monotonic_time, options->from, &filter->from))
 		filter->from = UINT64_MAX;
@@ -237,6 +238,9 @@ static bool is_wanted(const struct report_filter *filter, const struct event *ev
 	if (inference->unpaired || inference->start < filter->from || inference->start >= filter->to ||
 	    !is_of_process(filter, process_of(event)))
 		return false;
+	if (filter->options->request)
+		return event->kind == EVENT_REGION && event->region.request &&
+		       !strcmp(event->region.request, filter->options->request);
 	if (filter->chooser)
 		return chooser_wants(filter->chooser, inference->program);
 	return event->kind != EVENT_REGION;
@@ -350,6 +354,10 @@ int report_filter_found(struct report_filter *filter)
 {
 	int error = filter->error ?: check_choices(filter);
 
+	if (!error && filter->options->request && !filter->count) {
+		log_error(filter->log, "request %s is not in the recording", filter->options->request);
+		error = -ENOENT;
+	}
 	if (error == -E2BIG)
 		log_error(filter->log,
 			  "more than %u inferences are selected: select fewer with --from, --to or --slowest",
@@ -553,7 +561,7 @@ bool report_filter_has(const struct report_filter *filter, const struct event *e
 {
 	const struct found *found;
 
-	if (inference->unpaired || (!filter->chooser && event->kind == EVENT_REGION))
+	if (inference->unpaired || (!filter->chooser && !filter->options->request && event->kind == EVENT_REGION))
 		return false;
 	if (!keeps_inferences(filter))
 		return true;
