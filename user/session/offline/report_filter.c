@@ -109,8 +109,7 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	filter->options = options;
 	filter->info = info;
 	filter->window = options->from || options->to;
-	filter->choosing = has_choices(options) || options->slowest || options->slowest_percent > 0 ||
-			   options->request;
+	filter->choosing = has_choices(options) || options->slowest || options->slowest_percent > 0 || options->request;
 	/* What was cut out of a longer recording has its clocks as they were at the end. */
 	if (options->from && __builtin_add_overflow(info->monotonic_time, options->from, &filter->from))
 		filter->from = UINT64_MAX;
