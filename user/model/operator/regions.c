@@ -191,7 +191,7 @@ static int request_keep(struct regions *regions, const struct xpt_record_region 
 	if (!pending)
 		return -ENOMEM;
 	pending->start = record->start;
-	memcpy(pending->id, id, strlen(id));
+	strcpy(pending->id, id);
 	if (!keyed_add(&regions->pending, &pending->keyed, record->header.tgid, pending_key(record),
 		       record->handle - 1))
 		return 0;
