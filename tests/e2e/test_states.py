@@ -148,7 +148,8 @@ def test_why(link):
             what = "%s: %s" % (name, spans)
             switching = 15000 * len(spans)  # what the kernel takes of the thread's time to leave and resume it
             close(waited + blocked, truth.wall - truth.cpu, truth, duration - switching, what)
-            if name in REASONS:
+            assert truth.voluntary or name not in BLOCKS, truth
+            if name in REASONS and truth.voluntary:
                 longest = max(spans, key=lambda span: span.dur if span.name == REASONS[name] else 0)
                 assert longest.args["reason"] == longest.name == REASONS[name], what
                 same = sum(span.dur for span in spans if span.name == REASONS[name]) * 1000
