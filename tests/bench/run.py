@@ -64,6 +64,7 @@ class Settings:
         self.memory_seconds = (1, 3) if quick else (10, 60)
         self.model_seconds = 0.3 if quick else 2
         self.budget_seconds = 2 if quick else 12
+        self.programs_seconds = 1 if quick else 4
         self.flat_seconds = 6 if quick else 60 * flat_minutes
 
 
