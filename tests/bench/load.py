@@ -88,9 +88,9 @@ def exactness_section(results, settings, folder):
             check_load(results, folder, title, kind, seconds, rate)
 
 
-def last_json(prefix, program, count):
+def last_json(prefix, program, *arguments):
     """What one of the programs of this folder has printed."""
-    output = subprocess.run(list(prefix) + [os.path.join(BUILD, "bench", program), str(count)], check=True,
+    output = subprocess.run(list(prefix) + [os.path.join(BUILD, "bench", program)] + list(map(str, arguments)), check=True,
                             stdout=subprocess.PIPE).stdout
     return json.loads(output.splitlines()[-1])
 

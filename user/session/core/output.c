@@ -11,6 +11,7 @@
 #include "base/core/clock.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
+#include "base/file/writer.h"
 #include "report/table/summary.h"
 #include "session/core/session.h"
 
@@ -259,6 +260,11 @@ __u64 output_lost(const struct output *output)
 bool output_failed(const struct output *output)
 {
 	return output->error != 0;
+}
+
+int xpt_output_start_writer(void)
+{
+	return writer_prepare();
 }
 
 void xpt_output_set_owner(uid_t user, gid_t group)
