@@ -136,8 +136,7 @@ static int create_chooser(struct xpt_recording *recording)
 static int create_output(struct xpt_recording *recording)
 {
 	const struct xpt_recording_options *options = &recording->options;
-	int error = output_create(&recording->collector->log, options->format, options->level, options->output,
-				  &recording->stopped, &recording->output);
+	int error = output_create(&recording->collector->log, options, &recording->stopped, &recording->output);
 
 	if (!error)
 		output_warn_at(recording->output, options->warn_bytes ?: CHROME_VIEWER_BYTES);
