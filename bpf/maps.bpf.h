@@ -150,6 +150,12 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } control_ring __weak SEC(".maps");
 
+/* Copies of stacks. Not made unless they are taken. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+} stack_ring __weak SEC(".maps");
+
 /* Holds perf events: those of struct xpt_config.slots. */
 struct counter_events {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);

@@ -358,6 +358,7 @@ struct xpt_shared {
 	__u64 ended_ns;		    /* CPU time of followed processes that have ended */
 	__u64 timed_runs, timed_ns; /* of the programs at entries, for the hits that are timed */
 	__u64 stepped;		    /* those of expensive probes among them: each has woken the collector */
+	__u64 stack_due;	    /* when the next stack of a call is taken, ns of CLOCK_MONOTONIC */
 };
 
 /*
@@ -430,6 +431,7 @@ enum xpt_loss {
 	XPT_LOSS_REPLACED = 14,	  /* user space: a launch not seen to end, and its key was that of a later one */
 	XPT_LOSS_KEYS = 15,	  /* keys of a wait for more than are read, or that could not be read */
 	XPT_LOSS_CALLBACKS = 16,  /* a function that was handed over as a callback has no probe */
+	XPT_LOSS_STACK_COPIES = 17, /* stacks of calls that were copied and not unwound, or could not be copied */
 	XPT_LOSS_MAX = 32,
 };
 
@@ -709,6 +711,35 @@ struct xpt_record_reading {
 	__u64 value[];
 };
 
+#define XPT_STACK_REGISTERS 33	   /* at most */
+#define XPT_STACK_BYTES_MAX 16384  /* of one copy */
+#define XPT_STACK_RETURNS_MAX 8	   /* return addresses of open calls with return probes, the innermost first */
+#define XPT_STACKS_SECOND_MAX 1000 /* that are taken in a second */
+
+/*
+ * The registers of a thread and its stack from the stack pointer on, when it began a call. Where a return is probed, the
+ * address of the kernel's trampoline is on the stack (or, as in AArch64, in the link register) in place of the one in returns.
+ */
+struct xpt_record_stack_copy {
+	struct xpt_record_header header; /* time: when it was taken */
+	__u64 call_start;
+	__u64 number; /* of the call among those of its program, from 0 */
+	__u64 handle; /* of that */
+	__u64 trampoline;
+	__u64 stack; /* address of the first of the bytes */
+	__u32 tid;
+	__u16 spec;
+	__u16 returns; /* used entries of returned */
+	__u32 length;  /* of the bytes, at most XPT_STACK_BYTES_MAX */
+	__u32 reserved;
+	__u64 registers
+		[XPT_STACK_REGISTERS]; /* by their DWARF numbers; x86-64: 16 and the instruction pointer; AArch64: 32 and it */
+	struct {
+		__u64 stack, address; /* the stack pointer at the entry, the address that is returned to */
+	} returned[XPT_STACK_RETURNS_MAX];
+	char bytes[]; /* padded to 8 */
+};
+
 #define XPT_STACK_FRAMES_MAX 512
 #define XPT_STACK_PARTIAL (1 << 0) /* the frames do not reach the thread's start */
 
@@ -839,6 +870,7 @@ XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);
 XPT_SIZE_IS(struct xpt_record_waited, 32);
 XPT_SIZE_IS(struct xpt_record_reading, 24);
+XPT_SIZE_IS(struct xpt_record_stack_copy, 72 + 8 * XPT_STACK_REGISTERS + 16 * XPT_STACK_RETURNS_MAX);
 XPT_SIZE_IS(struct xpt_record_stack, 32);
 XPT_SIZE_IS(struct xpt_record_stack_sample, 56);
 XPT_SIZE_IS(struct xpt_record_text, 32);

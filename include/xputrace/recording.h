@@ -188,6 +188,12 @@ struct xpt_recording_options {
 	 * the recording and a line of the summary, with what tracing took before it.
 	 */
 	double budget;
+
+	/*
+	 * Stacks of calls that begin an inference: who has called the runtime. At most so many a second, of all processes together, spread
+	 * in time, 1 to 1000; 0: none.
+	 */
+	unsigned int stacks;
 };
 
 /*

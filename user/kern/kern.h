@@ -34,6 +34,7 @@ struct kern_options {
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
+	unsigned int stacks; /* of calls, that are copied in a second at most; 0: none */
 	bool budget;	     /* hits are counted, and costs are measured more closely: kern_hits(), kern_hit_costs() */
 	__u64 wait_probes;   /* ns that a thread waits for its probes at most; 0: it does not */
 	__u64 wait_codes;    /* the same until its code object has been read */
@@ -198,6 +199,8 @@ typedef int (*kern_record_fn)(void *context, const struct xpt_record_header *rec
 int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context);
 /* The same of everything else, without a PASS record. Once behind each kern_drain_control(), and as often as wanted before the next. */
 int kern_drain_data(struct kern *kern, kern_record_fn visit, void *context);
+/* The same of copies of stacks, of kern_options.stacks. */
+int kern_drain_stacks(struct kern *kern, kern_record_fn visit, void *context);
 
 /* ---- counters ---- */
 

@@ -54,7 +54,10 @@ static int maps_share(struct kern *kern, struct bpf_object *object)
 		shared = bpf_object__find_map_by_name(kern->main->obj, bpf_map__name(map));
 		if (!shared)
 			continue;
-		error = bpf_map__reuse_fd(map, bpf_map__fd(shared));
+		if (!bpf_map__autocreate(shared))
+			error = bpf_map__set_autocreate(map, false);
+		else
+			error = bpf_map__reuse_fd(map, bpf_map__fd(shared));
 		if (error)
 			return error;
 	}
@@ -87,6 +90,9 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 		bpf_program__set_expected_attach_type(kern->main->progs.call_return, ATTACH_UPROBE_MULTI);
 	}
 	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
+	kern->main->rodata_stacks->stacks_second = options->stacks;
+	if (!error && !options->stacks)
+		error = bpf_map__set_autocreate(kern->main->maps.stack_ring, false);
 	kern->main->rodata_hits->hit_shards = kern->hit_shards = options->budget ? hit_shards() : 0;
 	if (!error && kern->hit_shards)
 		error = bpf_map__set_max_entries(kern->main->maps.site_hits, kern->hit_shards * XPT_HITS_MAX);

@@ -469,6 +469,9 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 	case XPT_RECORD_IOCTL:
 		return is_of_process(filter, record->tgid) &&
 		       in_window(filter, ((const struct xpt_record_ioctl *)record)->start);
+	case XPT_RECORD_STACK_SAMPLE:
+		return is_of_process(filter, record->tgid) &&
+		       in_window(filter, ((const struct xpt_record_stack_sample *)record)->call_start);
 	case XPT_RECORD_EVENT:
 	case XPT_RECORD_READING:
 		return in_window(filter, record->time);
@@ -491,6 +494,9 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 	case XPT_RECORD_COUNTER:
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
+	case XPT_RECORD_MODULE:
+	case XPT_RECORD_FRAME:
+	case XPT_RECORD_STACK:
 		return true;
 	default:
 		return !filter->second || is_of_process(filter, record->tgid);
