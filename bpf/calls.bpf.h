@@ -24,7 +24,7 @@ __noinline int slot_take(void)
 	if (!slot || slot->owner || __sync_val_compare_and_swap(&slot->owner, 0, slot_owner(task)))
 		return 0;
 	slot->thread.depth = slot->thread.known = slot->thread.loader = slot->thread.regions = 0;
-	slot->thread.caller = 0;
+	slot->thread.caller = slot->thread.python = 0;
 	return 1;
 }
 

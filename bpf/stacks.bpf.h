@@ -139,13 +139,114 @@ static __always_inline void stack_read(struct xpt_record_stack_copy *copy, void 
 	copy->length = 0;
 }
 
+/* ---- frames of a Python interpreter ---- */
+
+#define PYTHON_INTERPRETERS 4
+#define PYTHON_THREADS 128 /* of one */
+
+static __always_inline __u64 python_word(__u64 address)
+{
+	__u64 word = 0;
+
+	if (read_user(&word, sizeof(word), address))
+		return 0;
+	return word;
+}
+
+/* The state of the thread with this id among those from first on. 0: there is none. */
+__noinline __u64 python_thread(const struct xpt_python *python, __u64 first, __u64 id)
+{
+	if (!python)
+		return 0;
+	for (__u32 i = 0; i < PYTHON_THREADS; i++) {
+		if (!first || python_word(first + python->thread_id) == id)
+			return first;
+		first = python_word(first + python->next_thread);
+	}
+	return 0;
+}
+
+/* The state of the current thread. 0: it has none. */
+__noinline __u64 python_state(struct xpt_thread *thread, const struct xpt_python *python)
+{
+	__u64 interpreter, id = stack_base(bpf_get_current_task_btf());
+
+	if (!thread || !python)
+		return 0;
+	if (thread->python && python_word(thread->python + python->thread_id) == id)
+		return thread->python;
+	thread->python = 0;
+	interpreter = python_word(python->interpreters);
+	for (__u32 i = 0; i < PYTHON_INTERPRETERS && interpreter && !thread->python; i++) {
+		thread->python = python_thread(python, python_word(interpreter + python->threads), id);
+		interpreter = python_word(interpreter + python->next_interpreter);
+	}
+	return thread->python;
+}
+
+/* One frame at an address; that of the one around it, 0: there is none, or it cannot be read. */
+__noinline __u64 python_frame(struct xpt_python_frame *frame, const struct xpt_python *python, __u64 address)
+{
+	__u32 bytes;
+
+	if (!frame || !python)
+		return 0;
+	frame->address = address;
+	bytes = python->frame_bytes;
+	if (bytes > XPT_PYTHON_FRAME_BYTES || bytes < 8)
+		return 0;
+	if (read_user(frame->words, bytes, address)) {
+		frame->address = 0;
+		return 0;
+	}
+	return frame->words[(python->previous / 8) & 7];
+}
+
+/* Copies the frames of the current thread, if it is one of a Python process. */
+__noinline int python_copy(struct xpt_thread *thread)
+{
+	__u64 task = bpf_get_current_pid_tgid(), frame;
+	struct xpt_record_python_copy *copy;
+	struct xpt_python *python;
+	__u32 tgid = task >> 32, i;
+
+	if (!thread)
+		return 0;
+	python = bpf_map_lookup_elem(&pythons, &tgid);
+	if (!python)
+		return 0;
+	frame = python_state(thread, python);
+	frame = frame ? python_word(frame + python->frame) : 0;
+	if (frame && python->inner)
+		frame = python_word(frame + python->inner - 1);
+	if (!frame)
+		return 0;
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_PYTHON_FRAMES_MAX * sizeof(struct xpt_python_frame),
+				   0);
+	if (!copy)
+		return 0;
+	for (i = 0; i < XPT_PYTHON_FRAMES_MAX && frame; i++)
+		frame = python_frame(&copy->frame[i], python, frame);
+	header_fill(&copy->header, XPT_RECORD_PYTHON_COPY, sizeof(*copy) + i * sizeof(copy->frame[0]), tgid,
+		    bpf_ktime_get_ns());
+	copy->tid = task;
+	copy->frames = i;
+	copy->truncated = frame != 0;
+	copy->reserved = 0;
+	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* ---- a stack ---- */
+
 /* NULL: there is no room for it. */
-static __noinline struct xpt_record_stack_copy *stack_copy(struct pt_regs *context, const struct xpt_thread *thread,
+static __noinline struct xpt_record_stack_copy *stack_copy(struct pt_regs *context, struct xpt_thread *thread,
 							   const struct xpt_spec *spec)
 {
 	__u64 task = bpf_get_current_pid_tgid();
 	struct xpt_record_stack_copy *copy;
 
+	python_copy(thread);
 	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_STACK_BYTES_MAX, 0);
 	if (!copy) {
 		count_loss(XPT_LOSS_STACK_COPIES);

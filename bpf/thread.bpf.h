@@ -87,6 +87,7 @@ struct xpt_thread {
 	__u32 sample_every;	    /* the rate at which it was taken */
 	__u32 loader;		    /* r_debug.r_state as it was at the loader's latest call */
 	__u32 entry[XPT_ENTRIES_KEPT]; /* indices of its latest programs' entries, each at a place of its own (bpf/programs.bpf.h) */
+	__u64 python;  /* address of its thread state in a Python interpreter, as it was last; 0: none is known */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	struct xpt_open_region region[XPT_REGIONS_MAX];

@@ -441,15 +441,16 @@ enum xpt_record_kind {
 	XPT_RECORD_CALL = 1,
 	XPT_RECORD_STRING = 2,
 	XPT_RECORD_TASK = 3,
-	XPT_RECORD_EVENT = 4,	    /* of a driver */
-	XPT_RECORD_IOCTL = 5,	    /* on a driver's device node */
-	XPT_RECORD_CALLER = 6,	    /* an operator was called from a place that was not known; not in recordings */
-	XPT_RECORD_REGION = 7,	    /* a region has ended */
-	XPT_RECORD_REGION_NAME = 8, /* what regions of a process are called; before its first use */
-	XPT_RECORD_CODE_PIECE = 9,  /* bytes of a code object; before its CODE record; not in recordings */
-	XPT_RECORD_CODE = 10,	    /* a code object is given to a runtime; not in recordings */
-	XPT_RECORD_OFF_CPU = 11,    /* a thread with an open call did not run for a while */
-	XPT_RECORD_STACK_COPY = 12, /* bytes of a thread's stack, not unwound; not in recordings */
+	XPT_RECORD_EVENT = 4,	     /* of a driver */
+	XPT_RECORD_IOCTL = 5,	     /* on a driver's device node */
+	XPT_RECORD_CALLER = 6,	     /* an operator was called from a place that was not known; not in recordings */
+	XPT_RECORD_REGION = 7,	     /* a region has ended */
+	XPT_RECORD_REGION_NAME = 8,  /* what regions of a process are called; before its first use */
+	XPT_RECORD_CODE_PIECE = 9,   /* bytes of a code object; before its CODE record; not in recordings */
+	XPT_RECORD_CODE = 10,	     /* a code object is given to a runtime; not in recordings */
+	XPT_RECORD_OFF_CPU = 11,     /* a thread with an open call did not run for a while */
+	XPT_RECORD_STACK_COPY = 12,  /* bytes of a thread's stack, not unwound; not in recordings */
+	XPT_RECORD_PYTHON_COPY = 13, /* frames of its Python interpreter; before the STACK_COPY; not in recordings */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
@@ -740,6 +741,34 @@ struct xpt_record_stack_copy {
 	char bytes[]; /* padded to 8 */
 };
 
+#define XPT_PYTHON_FRAMES_MAX 96   /* of one stack */
+#define XPT_PYTHON_FRAME_BYTES 120 /* at most, from its begin, that are copied */
+
+/* Where the frames of a Python process are: offsets in structures of its interpreter. */
+struct xpt_python {
+	__u64 interpreters;		 /* address of the pointer to the first interpreter */
+	__u32 next_interpreter, threads; /* in an interpreter: the next one, its first thread */
+	__u32 next_thread, thread_id;	 /* in a thread: the next one, what identifies it */
+	__u32 frame;			 /* in a thread: its innermost frame, or where that is */
+	__u32 inner;			 /* there: the frame, plus 1; 0: it is the frame itself */
+	__u32 previous;			 /* in a frame: the one around it */
+	__u32 frame_bytes;		 /* of a frame that are copied */
+};
+
+struct xpt_python_frame {
+	__u64 address;
+	__u64 words[XPT_PYTHON_FRAME_BYTES / 8];
+};
+
+struct xpt_record_python_copy {
+	struct xpt_record_header header; /* time: before that of the thread's next STACK_COPY */
+	__u32 tid;
+	__u32 frames;	 /* at most XPT_PYTHON_FRAMES_MAX */
+	__u32 truncated; /* there are more */
+	__u32 reserved;
+	struct xpt_python_frame frame[]; /* the innermost first */
+};
+
 #define XPT_STACK_FRAMES_MAX 512
 #define XPT_STACK_PARTIAL (1 << 0) /* the frames do not reach the thread's start */
 
@@ -871,6 +900,9 @@ XPT_SIZE_IS(struct xpt_record_count, 72);
 XPT_SIZE_IS(struct xpt_record_waited, 32);
 XPT_SIZE_IS(struct xpt_record_reading, 24);
 XPT_SIZE_IS(struct xpt_record_stack_copy, 72 + 8 * XPT_STACK_REGISTERS + 16 * XPT_STACK_RETURNS_MAX);
+XPT_SIZE_IS(struct xpt_python, 40);
+XPT_SIZE_IS(struct xpt_python_frame, 8 + XPT_PYTHON_FRAME_BYTES);
+XPT_SIZE_IS(struct xpt_record_python_copy, 32);
 XPT_SIZE_IS(struct xpt_record_stack, 32);
 XPT_SIZE_IS(struct xpt_record_stack_sample, 56);
 XPT_SIZE_IS(struct xpt_record_text, 32);

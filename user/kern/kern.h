@@ -118,6 +118,8 @@ int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);
 
 /* Callers of operators of the process are reported anew (XPT_RECORD_CALLER): its memory was replaced. */
 void kern_forget_callers(struct kern *kern, pid_t tgid);
+/* Where the Python frames of a process are, for its stacks; NULL: it has none. */
+void kern_set_python(struct kern *kern, pid_t tgid, const struct xpt_python *python);
 int kern_follow(struct kern *kern, pid_t tgid); /* its children, programs and end are reported */
 /* Whether it is followed, or a member of the family, and has not ended: another process may have its number since. */
 bool kern_follows(const struct kern *kern, pid_t tgid);

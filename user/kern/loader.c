@@ -92,7 +92,8 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
 	kern->main->rodata_stacks->stacks_second = options->stacks;
 	if (!error && !options->stacks)
-		error = bpf_map__set_autocreate(kern->main->maps.stack_ring, false);
+		error = bpf_map__set_autocreate(kern->main->maps.stack_ring, false) ?:
+				bpf_map__set_autocreate(kern->main->maps.pythons, false);
 	kern->main->rodata_hits->hit_shards = kern->hit_shards = options->budget ? hit_shards() : 0;
 	if (!error && kern->hit_shards)
 		error = bpf_map__set_max_entries(kern->main->maps.site_hits, kern->hit_shards * XPT_HITS_MAX);

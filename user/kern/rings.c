@@ -141,6 +141,19 @@ int kern_drain_stacks(struct kern *kern, kern_record_fn visit, void *context)
 	return kern->stack_reader ? drain(kern, kern->stack_reader, visit, context) : 0;
 }
 
+void kern_set_python(struct kern *kern, pid_t tgid, const struct xpt_python *python)
+{
+	int map = bpf_map__fd(kern->main->maps.pythons);
+	__u32 key = (__u32)tgid;
+
+	if (map < 0)
+		return;
+	if (python)
+		bpf_map_update_elem(map, &key, python, BPF_ANY);
+	else
+		bpf_map_delete_elem(map, &key);
+}
+
 int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX])
 {
 	int cpus = libbpf_num_possible_cpus();

@@ -66,22 +66,17 @@ static Elf *read_vdso(struct process *process, Dwfl_Module *mod)
 {
 	const struct stack_file file = { .kind = STACK_FILE_MEMORY, .tgid = process->tgid };
 	Dwarf_Addr start, end;
-	int memory;
-	ssize_t got;
 
 	dwfl_module_info(mod, NULL, &start, &end, NULL, NULL, NULL, NULL);
 	if (process->vdso || end - start > VDSO_MAX)
 		return NULL;
-	memory = open_file(process->unwinder, &file);
-	process->vdso = memory < 0 ? NULL : malloc(end - start);
-	if (!process->vdso) {
-		if (memory >= 0)
-			close(memory);
+	if (process->memory < 0)
+		process->memory = open_file(process->unwinder, &file);
+	process->vdso = process->memory < 0 ? NULL : malloc(end - start);
+	if (!process->vdso ||
+	    pread(process->memory, process->vdso, end - start, (off_t)start) != (ssize_t)(end - start))
 		return NULL;
-	}
-	got = pread(memory, process->vdso, end - start, (off_t)start);
-	close(memory);
-	return got == (ssize_t)(end - start) ? elf_memory(process->vdso, end - start) : NULL;
+	return elf_memory(process->vdso, end - start);
 }
 
 static int find_elf(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base, char **file_name, Elf **elf)
@@ -225,6 +220,8 @@ void process_read(struct process *process)
 			add_range(process, &entry);
 	free(text);
 	report_modules(process);
+	if (!process->python.minor)
+		python_find(process);
 }
 
 const struct code_range *process_range(const struct process *process, __u64 address)
@@ -243,6 +240,8 @@ void process_free(struct process *process)
 	link_remove(&process->link);
 	if (process->dwfl)
 		dwfl_end(process->dwfl);
+	if (process->memory >= 0)
+		close(process->memory);
 	free(process->vdso);
 	free(process->ranges);
 	free(process->names);
@@ -267,6 +266,7 @@ struct process *process_get(struct unwinder *unwinder, __u32 tgid)
 		return NULL;
 	process->unwinder = unwinder;
 	process->tgid = tgid;
+	process->memory = -1;
 	process->serial = ++unwinder->serials;
 	process->dwfl = dwfl_begin(&callbacks);
 	link_init(&process->link);

@@ -13,6 +13,7 @@
 #define NAME_MAX_BYTES 4096
 #define RECORD_TEXT_MAX 60000
 #define PROCESS_PLACE (1ull << 63) /* in a key: the number of a process, not of a module */
+#define PYTHON_PLACE (1ull << 62)  /* the same, of its Python code */
 
 /* What is known of a function at an address. */
 struct function {
@@ -201,6 +202,11 @@ static __u32 give_unknown(struct unwinder *unwinder)
 	return unwinder->unknown;
 }
 
+__u32 frame_unknown(struct process *process)
+{
+	return give_unknown(process->unwinder);
+}
+
 static __u32 read_made(struct process *process, __u64 address)
 {
 	const struct code_range *range = process_range(process, address);
@@ -267,4 +273,21 @@ const struct place *place_get(struct process *process, __u64 address)
 		count = ids[0] != 0;
 	}
 	return place_add(unwinder, a, b, ids, count);
+}
+
+__u32 frame_find(const struct process *process, __u64 hash)
+{
+	const struct place *place = place_find(process->unwinder, PYTHON_PLACE | process->serial, hash);
+
+	return place ? place->frame[0] : 0;
+}
+
+__u32 frame_python(struct process *process, __u64 hash, const char *name, const char *file, int line)
+{
+	const struct function function = { .kind = "python", .name = name, .file = file, .line = line };
+	__u32 id = process->unwinder->places.count < FRAMES_MAX ? give_frame(process->unwinder, &function) : 0;
+
+	if (id)
+		place_add(process->unwinder, PYTHON_PLACE | process->serial, hash, &id, 1);
+	return id;
 }

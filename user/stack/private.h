@@ -41,6 +41,18 @@ struct made_name {
 	size_t name; /* place in the process's text */
 };
 
+/* Bytes from the begin of each structure of a Python interpreter to its members. */
+struct python_layout {
+	unsigned int minor; /* of version 3; 0: the process has no interpreter */
+	__u64 runtime;	    /* in the runtime: the first interpreter */
+	__u64 next_interpreter, threads;
+	__u64 next_thread, thread_id, frame; /* in a thread's state */
+	int inner;			     /* where frame points to: the frame; -1: it is the frame */
+	__u64 previous, code, instruction;   /* in a frame, as is: */
+	__u64 owner;			     /* a byte: who owns it; 3.11: not 0: the loop has begun with it */
+	__u64 first_line, filename, name, lines, adaptive; /* in a code object */
+};
+
 struct process {
 	struct map_node node; /* by tgid */
 	struct link link;     /* latest stack last */
@@ -49,7 +61,11 @@ struct process {
 	__u64 serial; /* of this one alone, also when its number is used again */
 	Dwfl *dwfl;
 	bool attached;
-	bool is_javascript;	     /* code that it makes is */
+	bool is_javascript; /* code that it makes is */
+	int memory;	    /* -1: it is not open */
+	struct python_layout python;
+	__u64 python_runtime;	     /* address of _PyRuntime */
+	__u64 loop_start, loop_end;  /* of the function that is the interpreter's loop; 0: unknown */
 	char *vdso;		     /* copy of the kernel's library; NULL */
 	__u32 vdso_module;	     /* id of its MODULE record; 0: there is none yet */
 	struct unwinding *unwinding; /* NULL: of another process, or none */
@@ -111,5 +127,29 @@ void modules_free(struct unwinder *unwinder);
 const struct place *place_get(struct process *process, __u64 address);
 /* The name of a symbol without parameters, as far as it is understood. */
 void name_demangle(const char *symbol, char *text, size_t size);
+
+/* Of a frame that is nothing known of; 0: no memory. */
+__u32 frame_unknown(struct process *process);
+/* Of a Python function that was given before under this hash; 0: none. */
+__u32 frame_find(const struct process *process, __u64 hash);
+__u32 frame_python(struct process *process, __u64 hash, const char *name, const char *file, int line);
+
+/* ---- python.c ---- */
+
+/* A native frame on the stack. */
+struct native_frame {
+	__u64 address;	  /* in code */
+	__u64 start, end; /* its place on the stack */
+};
+
+/* Whether the process has an interpreter, and where its frames are. */
+void python_find(struct process *process);
+/* Id of the FRAME record; 0: no memory. */
+__u32 python_frame(struct process *process, const struct xpt_python_frame *frame);
+/* A frame that stands for no function. */
+bool python_is_shim(const struct process *process, const struct xpt_python_frame *frame);
+/* Frames from number from on to below the result are what a native frame runs; from: it is no interpreter's loop. */
+unsigned int python_end(const struct process *process, const struct xpt_record_python_copy *copy, unsigned int from,
+			const struct native_frame *native);
 
 #endif

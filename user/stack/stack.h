@@ -37,6 +37,9 @@ struct unwinder_options {
 	int (*open)(void *context, const struct stack_file *file);
 	/* MODULE, FRAME and STACK records, each before the first that refers to it. */
 	void (*record)(void *context, const struct xpt_record_header *record);
+	/* A process is a Python interpreter; or one that is not understood: -EXDEV without a lock of its interpreter, -ENOTSUP. */
+	void (*python)(void *context, __u32 tgid, const struct xpt_python *python);
+	void (*python_refused)(void *context, __u32 tgid, int error);
 	void *context;
 	__u32 first_id; /* of modules, frames and stacks; at least 1 */
 };
@@ -49,10 +52,10 @@ void unwinder_prepare(struct unwinder *unwinder, __u32 tgid);
 /* The process has ended, or runs another program. */
 void unwinder_forget(struct unwinder *unwinder, __u32 tgid);
 /*
- * Unwinds a copy, which is changed by it, and fills in all of the sample but its weight. -EBADMSG: it is no valid copy; -ENOSPC: there
- * have been too many different stacks; -ENOMEM.
+ * Unwinds a copy, which is changed by it, and fills in all of the sample but its weight. python: frames of the interpreter of the same
+ * thread at that time; NULL: there are none. -EBADMSG: it is no valid copy; -ENOSPC: there have been too many different stacks; -ENOMEM.
  */
 int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy,
-		   struct xpt_record_stack_sample *sample);
+		   const struct xpt_record_python_copy *python, struct xpt_record_stack_sample *sample);
 
 #endif

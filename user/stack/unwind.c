@@ -30,9 +30,10 @@ struct unwinding {
 	__u64 registers[XPT_STACK_REGISTERS];
 	__u64 frame_pointer, stack_pointer; /* of the outermost frame so far */
 	bool resumed;			    /* from a frame pointer: the first address is one that is returned to */
-	bool unmapped;			    /* an address was in no mapping */
 	unsigned int count;
-	__u64 address[XPT_STACK_FRAMES_MAX]; /* to be looked up: of the call, where it is one that is returned to */
+	/* address: to be looked up: of the call, where it is one that is returned to */
+	struct native_frame frames[XPT_STACK_FRAMES_MAX];
+	const struct xpt_record_python_copy *python; /* NULL: none */
 };
 
 /* ---- what libdw asks for ---- */
@@ -115,11 +116,15 @@ static int on_frame(Dwfl_Frame *frame, void *context)
 	dwfl_frame_reg(frame, FRAME_POINTER, &frame_pointer);
 	dwfl_frame_reg(frame, STACK_POINTER, &stack_pointer);
 	/* Frames that do not come nearer to the begin of the thread have no end. */
-	if (unwinding->count && stack_pointer <= unwinding->stack_pointer && unwinding->count > 1)
+	if (unwinding->count && (stack_pointer < unwinding->stack_pointer ||
+				 (stack_pointer == unwinding->stack_pointer && unwinding->count > 1)))
 		return DWARF_CB_ABORT;
 	unwinding->frame_pointer = frame_pointer;
 	unwinding->stack_pointer = stack_pointer;
-	unwinding->address[unwinding->count++] = is_activation ? address : address - 1;
+	if (unwinding->count)
+		unwinding->frames[unwinding->count - 1].end = stack_pointer;
+	unwinding->frames[unwinding->count++] = (struct native_frame){ is_activation ? address : address - 1,
+								       stack_pointer, ~0ull };
 	return unwinding->count < XPT_STACK_FRAMES_MAX ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
@@ -196,7 +201,7 @@ static void restore_returns(struct xpt_record_stack_copy *copy)
 static bool is_mapped(const struct unwinding *unwinding)
 {
 	for (unsigned int i = 0; i < unwinding->count; i++)
-		if (!process_range(unwinding->process, unwinding->address[i]))
+		if (!process_range(unwinding->process, unwinding->frames[i].address))
 			return false;
 	return unwinding->count > 0;
 }
@@ -271,32 +276,73 @@ static int find_stack(struct unwinder *unwinder, const __u32 *frames, __u32 coun
 	return 0;
 }
 
-/* Frames of all addresses; how many there are, 0: no memory. */
-static __u32 find_frames(const struct unwinding *unwinding, __u32 frames[XPT_STACK_FRAMES_MAX], bool *cut)
+/* Frames as they are recorded. */
+struct frame_list {
+	__u32 frame[XPT_STACK_FRAMES_MAX];
+	__u32 count;
+	bool cut, failed; /* there are more; no memory */
+};
+
+static void add_frames(struct frame_list *list, const __u32 *frames, unsigned int count)
 {
-	__u32 count = 0;
+	list->cut |= count > XPT_STACK_FRAMES_MAX - list->count;
+	if (list->cut)
+		return;
+	memcpy(list->frame + list->count, frames, count * sizeof(*frames));
+	list->count += count;
+}
 
-	for (unsigned int i = 0; i < unwinding->count; i++) {
-		const struct place *place = place_get(unwinding->process, unwinding->address[i]);
+static void add_python(const struct unwinding *unwinding, struct frame_list *list, unsigned int from, unsigned int to)
+{
+	for (unsigned int i = from; i < to; i++) {
+		const struct xpt_python_frame *frame = &unwinding->python->frame[i];
+		__u32 id;
 
-		if (!place)
-			return 0;
-		if (place->count > XPT_STACK_FRAMES_MAX - count) {
-			*cut = true;
-			break;
-		}
-		memcpy(frames + count, place->frame, place->count * sizeof(*frames));
-		count += place->count;
+		if (!frame->address || python_is_shim(unwinding->process, frame))
+			continue;
+		id = python_frame(unwinding->process, frame);
+		list->failed |= !id;
+		add_frames(list, &id, 1);
 	}
-	return count;
+}
+
+/* Python frames in place of the interpreter's loop that runs them. */
+static void find_frames(const struct unwinding *unwinding, struct frame_list *list)
+{
+	const unsigned int python = unwinding->python ? unwinding->python->frames : 0;
+	unsigned int next = 0, end;
+
+	for (unsigned int i = 0; i < unwinding->count && !list->cut; i++) {
+		const struct place *place;
+
+		end = python ? python_end(unwinding->process, unwinding->python, next, &unwinding->frames[i]) : next;
+		if (end > next) {
+			add_python(unwinding, list, next, end);
+			next = end;
+			continue;
+		}
+		place = place_get(unwinding->process, unwinding->frames[i].address);
+		list->failed |= !place;
+		if (place)
+			add_frames(list, place->frame, place->count);
+	}
+	/* Those whose loop is not known. */
+	add_python(unwinding, list, next, python);
+	list->cut |= python && unwinding->python->truncated;
+}
+
+static bool is_python(const struct unwinding *unwinding, const struct xpt_record_python_copy *python)
+{
+	return python && unwinding->process->python.minor && python->tid == unwinding->copy->tid &&
+	       python->frames <= XPT_PYTHON_FRAMES_MAX;
 }
 
 int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy,
-		   struct xpt_record_stack_sample *sample)
+		   const struct xpt_record_python_copy *python, struct xpt_record_stack_sample *sample)
 {
 	struct unwinding unwinding = { .copy = copy };
-	__u32 frames[XPT_STACK_FRAMES_MAX], count;
-	bool complete, cut = false;
+	struct frame_list list = {};
+	bool complete;
 
 	if (copy->length > XPT_STACK_BYTES_MAX || copy->header.size < sizeof(*copy) + copy->length ||
 	    copy->returns > XPT_STACK_RETURNS_MAX)
@@ -313,9 +359,10 @@ int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy
 		complete = unwind(&unwinding);
 	}
 	if (!unwinding.count)
-		unwinding.address[unwinding.count++] = copy->registers[PROGRAM_COUNTER];
-	count = find_frames(&unwinding, frames, &cut);
-	if (!count)
+		unwinding.frames[unwinding.count++].address = copy->registers[PROGRAM_COUNTER];
+	unwinding.python = is_python(&unwinding, python) ? python : NULL;
+	find_frames(&unwinding, &list);
+	if (list.failed)
 		return -ENOMEM;
 	*sample = (struct xpt_record_stack_sample){
 		.header = { XPT_RECORD_STACK_SAMPLE, sizeof(*sample), copy->header.tgid, copy->header.time },
@@ -323,7 +370,8 @@ int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy
 		.tid = copy->tid,
 		.reason = XPT_STACK_CALL,
 	};
-	return find_stack(unwinder, frames, count, complete && !cut ? 0 : XPT_STACK_PARTIAL, &sample->stack);
+	return find_stack(unwinder, list.frame, list.count, complete && !list.cut ? 0 : XPT_STACK_PARTIAL,
+			  &sample->stack);
 }
 
 /* ---- the unwinder ---- */

@@ -115,6 +115,11 @@ static int on_copy(void *context, const struct xpt_record_header *record)
 	const struct xpt_record_stack_copy *copy = (const void *)record;
 	struct stack_request request = { .kind = STACK_REQUEST_COPY, .tgid = record->tgid };
 
+	if (record->kind == XPT_RECORD_PYTHON_COPY) {
+		request.kind = STACK_REQUEST_PYTHON;
+		send_request(tracer, &request, record);
+		return 0;
+	}
 	if (record->kind != XPT_RECORD_STACK_COPY || copy->spec >= tracer->collector->registry->spec_count)
 		return 0;
 	request.weight = weigh(tracer, copy);
@@ -137,6 +142,7 @@ void stack_tracer_forget(struct stack_tracer *tracer, pid_t tgid)
 		return;
 	kern_drain_stacks(tracer->collector->kern, on_copy, tracer);
 	keyed_drop_owner(&tracer->programs, (__u64)tgid);
+	kern_set_python(tracer->collector->kern, tgid, NULL);
 	send_request(tracer, &(struct stack_request){ STACK_REQUEST_FORGET, (__u32)tgid, 0 }, NULL);
 }
 
@@ -166,6 +172,20 @@ static void note_end(struct stack_tracer *tracer)
 	tracer->outstanding = 0;
 }
 
+static void on_python(struct stack_tracer *tracer, const struct stack_answer_python *answer)
+{
+	const struct log *log = &tracer->collector->log;
+
+	if (!answer->error)
+		kern_set_python(tracer->collector->kern, (pid_t)answer->header.tgid, &answer->python);
+	else if (answer->error == -EXDEV)
+		log_warn(log, "PID %u: stacks are without Python frames: its interpreter is free-threaded",
+			 answer->header.tgid);
+	else
+		log_warn(log, "PID %u: stacks are without Python frames: this version is not known",
+			 answer->header.tgid);
+}
+
 static void receive(struct stack_tracer *tracer)
 {
 	const struct xpt_record_header *record = &tracer->answer.header;
@@ -184,7 +204,9 @@ static void receive(struct stack_tracer *tracer)
 		if (record->kind == STACK_ANSWER_NONE || record->kind == XPT_RECORD_STACK_SAMPLE)
 			tracer->outstanding -= tracer->outstanding > 0;
 		tracer->lost += record->kind == STACK_ANSWER_NONE;
-		if (is_answer(record, (size_t)got))
+		if (record->kind == STACK_ANSWER_PYTHON && (size_t)got == sizeof(struct stack_answer_python))
+			on_python(tracer, (const void *)record);
+		else if (is_answer(record, (size_t)got))
 			collector_pass(tracer->collector, record);
 	}
 }

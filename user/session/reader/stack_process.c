@@ -123,8 +123,12 @@ static void serve_files(int socket)
 
 /* ---- the process that unwinds ---- */
 
+#define PYTHON_FRESH 100000000ull /* ns */
+#define PENDING 64		  /* threads whose Python frames have come, and the stack has not */
+
 struct unwinding_process {
 	int collector, files;
+	struct xpt_record_python_copy *pending[PENDING]; /* by thread */
 };
 
 static int ask_file(void *context, const struct stack_file *file)
@@ -138,12 +142,48 @@ static int ask_file(void *context, const struct stack_file *file)
 	return error ?: descriptor;
 }
 
+static void send_answer(const struct unwinding_process *process, const void *answer, size_t size)
+{
+	if (write(process->collector, answer, size) != (ssize_t)size)
+		_exit(1);
+}
+
 static void give_record(void *context, const struct xpt_record_header *record)
 {
-	const struct unwinding_process *process = context;
+	send_answer(context, record, record->size);
+}
 
-	if (write(process->collector, record, record->size) != record->size)
-		_exit(1);
+static void give_python(void *context, __u32 tgid, const struct xpt_python *python)
+{
+	const struct stack_answer_python answer = {
+		.header = { STACK_ANSWER_PYTHON, sizeof(answer), tgid, 0 },
+		.python = *python,
+	};
+
+	send_answer(context, &answer, sizeof(answer));
+}
+
+static void refuse_python(void *context, __u32 tgid, int error)
+{
+	const struct stack_answer_python answer = {
+		.header = { STACK_ANSWER_PYTHON, sizeof(answer), tgid, 0 },
+		.error = error,
+	};
+
+	send_answer(context, &answer, sizeof(answer));
+}
+
+static void keep_python(struct unwinding_process *process, const struct xpt_record_python_copy *copy, size_t size)
+{
+	struct xpt_record_python_copy **pending = &process->pending[copy->tid % PENDING];
+
+	if (size < sizeof(*copy) || copy->frames > XPT_PYTHON_FRAMES_MAX ||
+	    size < sizeof(*copy) + copy->frames * sizeof(copy->frame[0]))
+		return;
+	free(*pending);
+	*pending = malloc(size);
+	if (*pending)
+		memcpy(*pending, copy, size);
 }
 
 static void answer_copy(struct unwinding_process *process, struct unwinder *unwinder, __u64 weight,
@@ -151,18 +191,26 @@ static void answer_copy(struct unwinding_process *process, struct unwinder *unwi
 {
 	struct xpt_record_stack_sample sample;
 	struct xpt_record_header none = { STACK_ANSWER_NONE, sizeof(none), 0, 0 };
+	struct xpt_record_python_copy **pending = &process->pending[copy->tid % PENDING], *python = NULL;
+	int error;
 
-	if (unwinder_stack(unwinder, copy, &sample)) {
-		give_record(process, &none);
-		return;
+	if (*pending && (*pending)->tid == copy->tid) {
+		python = *pending;
+		*pending = NULL;
 	}
+	/* It may be that of an earlier stack, which was lost. */
+	error = unwinder_stack(unwinder, copy,
+			       python && copy->header.time - python->header.time < PYTHON_FRESH ? python : NULL,
+			       &sample);
+	free(python);
 	sample.weight = weight;
-	give_record(process, &sample.header);
+	give_record(process, error ? &none : &sample.header);
 }
 
 static _Noreturn void be_unwinder(struct unwinding_process *process, __u32 start)
 {
-	const struct unwinder_options options = { ask_file, give_record, process, (start << IDS_OF_START) + 1 };
+	const struct unwinder_options options = { ask_file,	 give_record, give_python,
+						  refuse_python, process,     (start << IDS_OF_START) + 1 };
 	static struct {
 		struct stack_request head;
 		struct xpt_record_stack_copy copy;
@@ -180,6 +228,8 @@ static _Noreturn void be_unwinder(struct unwinding_process *process, __u32 start
 			unwinder_prepare(unwinder, message.head.tgid);
 		else if (message.head.kind == STACK_REQUEST_FORGET)
 			unwinder_forget(unwinder, message.head.tgid);
+		else if (message.head.kind == STACK_REQUEST_PYTHON)
+			keep_python(process, (const void *)&message.copy, (size_t)got - sizeof(message.head));
 		else if ((size_t)got >= sizeof(message.head) + sizeof(message.copy))
 			answer_copy(process, unwinder, message.head.weight, &message.copy);
 	}

@@ -8,10 +8,13 @@
 
 #include <linux/types.h>
 
+#include "bpf/wire.h"
+
 enum stack_request_kind {
 	STACK_REQUEST_COPY = 1,	   /* followed by a struct xpt_record_stack_copy */
 	STACK_REQUEST_PREPARE = 2, /* the process has mapped something */
 	STACK_REQUEST_FORGET = 3,  /* it has ended, or runs another program */
+	STACK_REQUEST_PYTHON = 4,  /* followed by a struct xpt_record_python_copy, for the next copy of the thread */
 };
 
 struct stack_request {
@@ -22,6 +25,15 @@ struct stack_request {
 
 /* A message that answers a copy that has no sample: a record's header of this kind. */
 #define STACK_ANSWER_NONE 0
+/* The process of the header is a Python interpreter: a struct stack_answer_python. */
+#define STACK_ANSWER_PYTHON 0xfff0
+
+struct stack_answer_python {
+	struct xpt_record_header header;
+	struct xpt_python python; /* without an error */
+	__s32 error;		  /* as for unwinder_options.python_refused */
+	__u32 reserved;
+};
 
 /*
  * Starts both. *socket gets the collector's end: each message to it is a request, each from it a record, MODULE, FRAME, STACK or
