@@ -150,10 +150,10 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } control_ring __weak SEC(".maps");
 
-/* Copies of stacks. Not made unless they are taken. */
+/* Copies of stacks. Not made unless they are taken; sized when loaded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 * 1024 * 1024);
+	__uint(max_entries, 4096);
 } stack_ring __weak SEC(".maps");
 
 /* By process. Not made unless stacks are taken. */

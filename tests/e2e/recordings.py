@@ -27,6 +27,7 @@ class Recording:
         header_length, info_offset, info_length = struct.unpack_from("<III", data, 16)
         self.info = json.loads(data[info_offset:info_offset + info_length])
         self.calls, self.specs, self.lost, self.end, self.kinds = [], {}, 0, None, collections.Counter()
+        self.losses = collections.Counter()  # by cause
         self.code, self.symbols = [], {}  # symbols: (tgid, address): name
         self.modules, self.frames, self.stacks, self.stack_samples = {}, {}, {}, []
         sequence, at = 0, header_length
@@ -74,7 +75,9 @@ class Recording:
                 else:
                     self.code.append(Code(tgid, handle, time, json.loads(text) if kind == CODE_OBJECT else None))
             elif kind == LOST:
-                self.lost += struct.unpack_from("<Q", data, at + 24)[0]
+                count_lost, cause = struct.unpack_from("<QI", data, at + 24)
+                self.lost += count_lost
+                self.losses[cause] += count_lost
             at += size
             count += 1
         assert at == end

@@ -75,6 +75,16 @@ static unsigned int hit_shards(void)
 	return shards;
 }
 
+/* For those of half a second; a power of two. */
+static __u32 stack_ring_bytes(unsigned int second)
+{
+	__u32 bytes = 1 << 20;
+
+	while (bytes < second * (sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX))
+		bytes *= 2;
+	return bytes;
+}
+
 static int load_main(struct kern *kern, const struct kern_options *options)
 {
 	bool pairs = kern->link != LINK_SESSION;
@@ -91,7 +101,9 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 	}
 	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
 	kern->main->rodata_stacks->stacks_second = options->stacks;
-	if (!error && !options->stacks)
+	if (!error && options->stacks)
+		error = bpf_map__set_max_entries(kern->main->maps.stack_ring, stack_ring_bytes(options->stacks));
+	else if (!error)
 		error = bpf_map__set_autocreate(kern->main->maps.stack_ring, false) ?:
 				bpf_map__set_autocreate(kern->main->maps.pythons, false);
 	kern->main->rodata_hits->hit_shards = kern->hit_shards = options->budget ? hit_shards() : 0;

@@ -244,8 +244,7 @@ void process_free(struct process *process)
 		close(process->memory);
 	free(process->vdso);
 	free(process->ranges);
-	free(process->names);
-	text_free(&process->name_text);
+	made_free(process);
 	free(process);
 }
 
@@ -266,7 +265,7 @@ struct process *process_get(struct unwinder *unwinder, __u32 tgid)
 		return NULL;
 	process->unwinder = unwinder;
 	process->tgid = tgid;
-	process->memory = -1;
+	process->memory = process->names_file = -1;
 	process->serial = ++unwinder->serials;
 	process->dwfl = dwfl_begin(&callbacks);
 	link_init(&process->link);

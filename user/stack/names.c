@@ -14,6 +14,7 @@
 #define RECORD_TEXT_MAX 60000
 #define PROCESS_PLACE (1ull << 63) /* in a key: the number of a process, not of a module */
 #define PYTHON_PLACE (1ull << 62)  /* the same, of its Python code */
+#define MADE_PLACE (1ull << 61)	   /* the same, of code that it has made */
 
 /* What is known of a function at an address. */
 struct function {
@@ -207,14 +208,44 @@ __u32 frame_unknown(struct process *process)
 	return give_unknown(process->unwinder);
 }
 
-static __u32 read_made(struct process *process, __u64 address)
+/* "JS:*work file:///srv/main.mjs:68:12", as V8 has it: a name that may be missing, a file, line and column. */
+static void read_javascript(char *text, struct function *function)
 {
-	const struct code_range *range = process_range(process, address);
+	char *name = strchr(text, ':') + 1, *file, *line, *column;
 
-	(void)address;
-	if (range && !range->module && process->is_javascript)
-		return give_frame(process->unwinder, &(struct function){ .kind = "javascript" });
-	return give_unknown(process->unwinder);
+	name += strspn(name, "*~^+'");
+	file = strrchr(name, ' ');
+	function->name = name;
+	if (!file)
+		return;
+	*file++ = '\0';
+	column = strrchr(file, ':');
+	if (column) {
+		*column = '\0';
+		line = strrchr(file, ':');
+		if (line) {
+			*line = '\0';
+			function->line = atoi(line + 1);
+		}
+	}
+	function->file = !strncmp(file, "file://", 7) ? file + 7 : file;
+	function->name = *name ? name : NULL;
+}
+
+/* Of code of no file. The text is changed. */
+static __u32 give_made(struct process *process, char *text)
+{
+	static const char *const prefixes[] = { "JS:", "LazyCompile:", "Function:", "Script:", "Eval:" };
+	struct function function = { .kind = process->is_javascript ? "javascript" : "unknown", .name = text };
+
+	for (size_t i = 0; text && i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		if (!strncmp(text, prefixes[i], strlen(prefixes[i]))) {
+			function.kind = "javascript";
+			read_javascript(text, &function);
+			break;
+		}
+	}
+	return give_frame(process->unwinder, &function);
 }
 
 /* ---- places ---- */
@@ -240,6 +271,24 @@ static const struct place *place_find(const struct unwinder *unwinder, __u64 a, 
 	return node ? container_of(node, const struct place, node) : NULL;
 }
 
+/* By what is said of it: code is moved, and other code made where it was. */
+static const struct place *place_made(struct process *process, __u64 address)
+{
+	const char *text = made_find(process, address);
+	const __u64 a = MADE_PLACE | process->serial;
+	const __u64 b = text ? (__u64)(text - process->name_text.data) + 1 : 0;
+	const struct place *place = place_find(process->unwinder, a, b);
+	char *copy;
+	__u32 id;
+
+	if (place || process->unwinder->places.count >= FRAMES_MAX)
+		return place ?: place_find(process->unwinder, 0, 0);
+	copy = text ? strdup(text) : NULL;
+	id = text && !copy ? 0 : give_made(process, copy);
+	free(copy);
+	return place_add(process->unwinder, a, b, &id, id != 0);
+}
+
 const struct place *place_get(struct process *process, __u64 address)
 {
 	struct unwinder *unwinder = process->unwinder;
@@ -258,6 +307,8 @@ const struct place *place_get(struct process *process, __u64 address)
 		a = *module;
 		b = address - bias;
 	}
+	if (!module && range && !range->module)
+		return place_made(process, address);
 	place = place_find(unwinder, a, b);
 	if (place)
 		return place;
@@ -266,12 +317,10 @@ const struct place *place_get(struct process *process, __u64 address)
 		place = place_find(unwinder, 0, 0);
 		return place ?: place_add(unwinder, 0, 0, ids, ids[0] != 0);
 	}
-	if (module && *module) {
+	if (module && *module)
 		count = read_native(process, mod, *module, address, b, ids);
-	} else {
-		ids[0] = read_made(process, address);
-		count = ids[0] != 0;
-	}
+	else
+		count = (ids[0] = give_unknown(unwinder)) != 0;
 	return place_add(unwinder, a, b, ids, count);
 }
 
@@ -282,12 +331,15 @@ __u32 frame_find(const struct process *process, __u64 hash)
 	return place ? place->frame[0] : 0;
 }
 
-__u32 frame_python(struct process *process, __u64 hash, const char *name, const char *file, int line)
+__u32 frame_python(struct process *process, __u64 hash, __u64 place, const char *name, const char *file, int line)
 {
 	const struct function function = { .kind = "python", .name = name, .file = file, .line = line };
 	__u32 id = process->unwinder->places.count < FRAMES_MAX ? give_frame(process->unwinder, &function) : 0;
 
-	if (id)
+	/* The newest is found first. */
+	if (id) {
 		place_add(process->unwinder, PYTHON_PLACE | process->serial, hash, &id, 1);
+		place_add(process->unwinder, PYTHON_PLACE | process->serial, place, &id, 1);
+	}
 	return id;
 }

@@ -38,7 +38,8 @@ struct code_range {
 /* A function that a process has made, by its perf map. */
 struct made_name {
 	__u64 start, size;
-	size_t name; /* place in the process's text */
+	size_t text;   /* place in the process's names */
+	size_t number; /* of the line */
 };
 
 /* Bytes from the begin of each structure of a Python interpreter to its members. */
@@ -72,10 +73,12 @@ struct process {
 	__u64 read;		     /* when its mappings were read, ns */
 	struct code_range *ranges;
 	size_t range_count;
-	struct made_name *names;
+	int names_file;		 /* what perf reads; -1: it is not open */
+	__u64 names_read;	 /* when it was looked at, ns; 0: never */
+	struct made_name *names; /* by start, older ones first */
 	size_t name_count;
 	struct text name_text;
-	__u64 names_read; /* ns; 0: they have not been looked for */
+	struct text name_rest; /* the begin of a line that is not complete */
 };
 
 /* What is at an address: the innermost inlined function first. */
@@ -130,9 +133,15 @@ void name_demangle(const char *symbol, char *text, size_t size);
 
 /* Of a frame that is nothing known of; 0: no memory. */
 __u32 frame_unknown(struct process *process);
-/* Of a Python function that was given before under this hash; 0: none. */
+/* Of a Python function that was given before under this hash or place; 0: none. */
 __u32 frame_find(const struct process *process, __u64 hash);
-__u32 frame_python(struct process *process, __u64 hash, const char *name, const char *file, int line);
+__u32 frame_python(struct process *process, __u64 hash, __u64 place, const char *name, const char *file, int line);
+
+/* ---- made.c: code that a process has made ---- */
+
+/* What it says about an address: a terminated text; NULL: nothing. */
+const char *made_find(struct process *process, __u64 address);
+void made_free(struct process *process);
 
 /* ---- python.c ---- */
 

@@ -435,8 +435,9 @@ __u32 python_frame(struct process *process, const struct xpt_python_frame *frame
 	__u32 id = 0, first;
 	int line;
 
+	/* A process that has ended has no memory: as it was met last. */
 	if (!read_memory(process, code, bytes, sizeof(bytes)))
-		return frame_unknown(process);
+		return frame_find(process, code ^ instruction << 48) ?: frame_unknown(process);
 	/* Where it lies another one may have been before. */
 	const __u64 parts[] = { code, instruction, word_at(bytes, layout->name), word_at(bytes, layout->filename),
 				word_at(bytes, layout->lines) };
@@ -450,7 +451,7 @@ __u32 python_frame(struct process *process, const struct xpt_python_frame *frame
 	line = read_line(process, word_at(bytes, layout->lines), (int)first, instruction);
 	if (read_text(process, word_at(bytes, layout->name), &name) &&
 	    read_text(process, word_at(bytes, layout->filename), &file))
-		id = frame_python(process, hash, name.data, file.data, line);
+		id = frame_python(process, hash, code ^ instruction << 48, name.data, file.data, line);
 	text_free(&name);
 	text_free(&file);
 	return id ?: frame_unknown(process);

@@ -416,7 +416,7 @@ void unwinder_prepare(struct unwinder *unwinder, __u32 tgid)
 {
 	struct process *process = process_get(unwinder, tgid);
 
-	if (process && clock_monotonic() - process->read >= READ_AGAIN)
+	if (process)
 		process_read(process);
 }
 

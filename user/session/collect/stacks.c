@@ -15,7 +15,9 @@
 
 #define PROGRAMS_MAX 16384	  /* whose calls are counted */
 #define FINISH_WAIT 2000000000ull /* ns: for what is being unwound when tracing ends */
-#define FINISH_TURN 10		  /* ms */
+#define OUTSTANDING_MAX 128	  /* copies that are sent before the first of them is answered */
+#define TURN 10			  /* ms */
+#define PREPARE_WAIT 100000000ull /* ns: the longest time that a process waits until it is prepared */
 
 /* The latest call of a program with a stack. */
 struct stacked {
@@ -27,6 +29,8 @@ struct stack_tracer {
 	struct collector *collector;
 	int socket;	   /* -1: the process has ended */
 	__u64 outstanding; /* copies without an answer */
+	__u64 most;	   /* of them, while copies are sent */
+	__u64 preparing;   /* processes that it has been asked to prepare */
 	__u64 lost;
 	struct keyed_table programs;
 	union {
@@ -127,20 +131,22 @@ static int on_copy(void *context, const struct xpt_record_header *record)
 		tracer->lost++;
 	else
 		tracer->outstanding++;
-	return 0;
+	return tracer->outstanding >= tracer->most ? -EAGAIN : 0;
 }
 
-void stack_tracer_prepare(struct stack_tracer *tracer, pid_t tgid)
+/* The rest stays in the ring, when that many are outstanding. */
+static void send_copies(struct stack_tracer *tracer, __u64 most)
 {
-	if (tracer)
-		send_request(tracer, &(struct stack_request){ STACK_REQUEST_PREPARE, (__u32)tgid, 0 }, NULL);
+	tracer->most = most;
+	if (tracer->outstanding < most)
+		kern_drain_stacks(tracer->collector->kern, on_copy, tracer);
 }
 
 void stack_tracer_forget(struct stack_tracer *tracer, pid_t tgid)
 {
 	if (!tracer)
 		return;
-	kern_drain_stacks(tracer->collector->kern, on_copy, tracer);
+	send_copies(tracer, ~0ull);
 	keyed_drop_owner(&tracer->programs, (__u64)tgid);
 	kern_set_python(tracer->collector->kern, tgid, NULL);
 	send_request(tracer, &(struct stack_request){ STACK_REQUEST_FORGET, (__u32)tgid, 0 }, NULL);
@@ -169,7 +175,7 @@ static void note_end(struct stack_tracer *tracer)
 	close(tracer->socket);
 	tracer->socket = -1;
 	tracer->lost += tracer->outstanding;
-	tracer->outstanding = 0;
+	tracer->outstanding = tracer->preparing = 0;
 }
 
 static void on_python(struct stack_tracer *tracer, const struct stack_answer_python *answer)
@@ -184,6 +190,13 @@ static void on_python(struct stack_tracer *tracer, const struct stack_answer_pyt
 	else
 		log_warn(log, "PID %u: stacks are without Python frames: this version is not known",
 			 answer->header.tgid);
+}
+
+static void await_answers(const struct stack_tracer *tracer)
+{
+	struct pollfd polled = { .fd = tracer->socket, .events = POLLIN };
+
+	poll(&polled, 1, TURN);
 }
 
 static void receive(struct stack_tracer *tracer)
@@ -201,6 +214,8 @@ static void receive(struct stack_tracer *tracer)
 		}
 		if ((size_t)got < sizeof(*record))
 			continue;
+		if (record->kind == STACK_ANSWER_PREPARED)
+			tracer->preparing -= tracer->preparing > 0;
 		if (record->kind == STACK_ANSWER_NONE || record->kind == XPT_RECORD_STACK_SAMPLE)
 			tracer->outstanding -= tracer->outstanding > 0;
 		tracer->lost += record->kind == STACK_ANSWER_NONE;
@@ -211,14 +226,29 @@ static void receive(struct stack_tracer *tracer)
 	}
 }
 
+/* Its threads wait for their probes meanwhile: it is known when they make their first call. */
+void stack_tracer_prepare(struct stack_tracer *tracer, pid_t tgid)
+{
+	const struct stack_request request = { STACK_REQUEST_PREPARE, (__u32)tgid, 0 };
+	__u64 until = clock_monotonic() + PREPARE_WAIT;
+
+	if (!tracer || send_request(tracer, &request, NULL))
+		return;
+	tracer->preparing++;
+	while (!tracer->collector->options.all_processes && tracer->preparing && clock_monotonic() < until) {
+		await_answers(tracer);
+		receive(tracer);
+	}
+}
+
 void stack_tracer_look(struct stack_tracer *tracer)
 {
 	__u64 lost;
 
 	if (!tracer)
 		return;
-	kern_drain_stacks(tracer->collector->kern, on_copy, tracer);
 	receive(tracer);
+	send_copies(tracer, OUTSTANDING_MAX);
 	lost = tracer->lost;
 	tracer->lost = 0;
 	if (lost)
@@ -231,9 +261,7 @@ void stack_tracer_finish(struct stack_tracer *tracer)
 
 	stack_tracer_look(tracer);
 	while (tracer && tracer->outstanding && clock_monotonic() < until) {
-		struct pollfd polled = { .fd = tracer->socket, .events = POLLIN };
-
-		poll(&polled, 1, FINISH_TURN);
+		await_answers(tracer);
 		stack_tracer_look(tracer);
 	}
 	if (tracer && tracer->outstanding)

@@ -128,7 +128,10 @@ static void serve_files(int socket)
 
 struct unwinding_process {
 	int collector, files;
-	struct xpt_record_python_copy *pending[PENDING]; /* by thread */
+	struct {
+		struct xpt_record_python_copy copy; /* of thread 0: none */
+		struct xpt_python_frame frames[XPT_PYTHON_FRAMES_MAX];
+	} pending[PENDING]; /* by thread */
 };
 
 static int ask_file(void *context, const struct stack_file *file)
@@ -175,36 +178,34 @@ static void refuse_python(void *context, __u32 tgid, int error)
 
 static void keep_python(struct unwinding_process *process, const struct xpt_record_python_copy *copy, size_t size)
 {
-	struct xpt_record_python_copy **pending = &process->pending[copy->tid % PENDING];
-
-	if (size < sizeof(*copy) || copy->frames > XPT_PYTHON_FRAMES_MAX ||
-	    size < sizeof(*copy) + copy->frames * sizeof(copy->frame[0]))
-		return;
-	free(*pending);
-	*pending = malloc(size);
-	if (*pending)
-		memcpy(*pending, copy, size);
+	if (size >= sizeof(*copy) && size <= sizeof(process->pending[0]) && copy->frames <= XPT_PYTHON_FRAMES_MAX)
+		memcpy(&process->pending[copy->tid % PENDING], copy, size);
 }
 
 static void answer_copy(struct unwinding_process *process, struct unwinder *unwinder, __u64 weight,
 			struct xpt_record_stack_copy *copy)
 {
-	struct xpt_record_stack_sample sample;
-	struct xpt_record_header none = { STACK_ANSWER_NONE, sizeof(none), 0, 0 };
-	struct xpt_record_python_copy **pending = &process->pending[copy->tid % PENDING], *python = NULL;
-	int error;
-
-	if (*pending && (*pending)->tid == copy->tid) {
-		python = *pending;
-		*pending = NULL;
-	}
+	struct xpt_record_python_copy *python = &process->pending[copy->tid % PENDING].copy;
 	/* It may be that of an earlier stack, which was lost. */
-	error = unwinder_stack(unwinder, copy,
-			       python && copy->header.time - python->header.time < PYTHON_FRESH ? python : NULL,
-			       &sample);
-	free(python);
+	bool fresh = python->tid == copy->tid && copy->header.time - python->header.time < PYTHON_FRESH;
+	struct xpt_record_header none = { STACK_ANSWER_NONE, sizeof(none), 0, 0 };
+	struct xpt_record_stack_sample sample;
+	int error = unwinder_stack(unwinder, copy, fresh ? python : NULL, &sample);
+
+	python->tid = 0;
 	sample.weight = weight;
-	give_record(process, error ? &none : &sample.header);
+	if (error)
+		send_answer(process, &none, sizeof(none));
+	else
+		send_answer(process, &sample, sizeof(sample));
+}
+
+static void prepare(const struct unwinding_process *process, struct unwinder *unwinder, __u32 tgid)
+{
+	const struct xpt_record_header done = { STACK_ANSWER_PREPARED, sizeof(done), tgid, 0 };
+
+	unwinder_prepare(unwinder, tgid);
+	send_answer(process, &done, sizeof(done));
 }
 
 static _Noreturn void be_unwinder(struct unwinding_process *process, __u32 start)
@@ -225,7 +226,7 @@ static _Noreturn void be_unwinder(struct unwinding_process *process, __u32 start
 		if ((size_t)got < sizeof(message.head))
 			continue;
 		if (message.head.kind == STACK_REQUEST_PREPARE)
-			unwinder_prepare(unwinder, message.head.tgid);
+			prepare(process, unwinder, message.head.tgid);
 		else if (message.head.kind == STACK_REQUEST_FORGET)
 			unwinder_forget(unwinder, message.head.tgid);
 		else if (message.head.kind == STACK_REQUEST_PYTHON)
@@ -239,12 +240,13 @@ static _Noreturn void be_unwinder(struct unwinding_process *process, __u32 start
 /* Whether it has crashed, and may be started again. */
 static bool run_unwinder(int collector, __u32 start)
 {
-	struct unwinding_process process = { .collector = collector };
+	static struct unwinding_process process;
 	int sockets[2], status = 0;
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
 		return false;
+	process.collector = collector;
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

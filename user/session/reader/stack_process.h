@@ -25,6 +25,8 @@ struct stack_request {
 
 /* A message that answers a copy that has no sample: a record's header of this kind. */
 #define STACK_ANSWER_NONE 0
+/* A header of this kind: the process has been prepared. */
+#define STACK_ANSWER_PREPARED 0xfff1
 /* The process of the header is a Python interpreter: a struct stack_answer_python. */
 #define STACK_ANSWER_PYTHON 0xfff0
 
