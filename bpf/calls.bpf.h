@@ -13,6 +13,7 @@
 #include "programs.bpf.h"
 #include "regions.bpf.h"
 #include "stacks.bpf.h"
+#include "states.bpf.h"
 #include "wait.bpf.h"
 
 /* Gives the current thread the slot for its number. Whether it was free. */
@@ -24,7 +25,7 @@ __noinline int slot_take(void)
 	if (!slot || slot->owner || __sync_val_compare_and_swap(&slot->owner, 0, slot_owner(task)))
 		return 0;
 	slot->thread.depth = slot->thread.known = slot->thread.loader = slot->thread.regions = 0;
-	slot->thread.caller = slot->thread.python = 0;
+	slot->thread.caller = slot->thread.python = slot->thread.off_cpu.start = 0;
 	return 1;
 }
 
@@ -203,9 +204,11 @@ __noinline int fetch_results(struct xpt_thread *thread, const struct xpt_spec *s
 	return 0;
 }
 
-/* Values behind a call's record: of its fetches, its number, its counts, and its ticket. */
+/* Values behind a call's record: of its fetches, its number, its counts, what its thread did, and its ticket. */
 #define VALUES_MASK 31
-_Static_assert(XPT_FETCH_MAX + 2 + 2 * sizeof(struct xpt_counts) / 8 <= VALUES_MASK + 1, "room for all");
+_Static_assert(XPT_FETCH_MAX + 2 + (2 * sizeof(struct xpt_counts) + sizeof(struct xpt_task_state)) / 8 <=
+		       VALUES_MASK + 1,
+	       "room for all");
 
 /* Behind the other values; how many there are then. */
 __noinline int counts_append(struct xpt_thread *thread, __u32 depth, __u32 values)
@@ -223,6 +226,26 @@ __noinline int counts_append(struct xpt_thread *thread, __u32 depth, __u32 value
 		for (__u32 i = 0; i < XPT_SLOT_MAX; i++)
 			value[values++ & VALUES_MASK] = from->value[i];
 	}
+	return values;
+}
+
+/* Behind the other values; how many there are then. */
+__noinline int states_append(struct xpt_thread *thread, __u32 depth, __u32 values)
+{
+	const struct xpt_frame *frame;
+	__u64 *value;
+
+	if (!thread)
+		return values;
+	((struct xpt_record_call *)thread->scratch)->depth |= thread->states;
+	if (!(thread->states & XPT_CALL_STATES_FOLLOW))
+		return values;
+	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	value = thread->scratch + sizeof(struct xpt_record_call) / 8;
+	value[values++ & VALUES_MASK] = frame->state.off_cpu;
+	value[values++ & VALUES_MASK] = frame->state.waited;
+	value[values++ & VALUES_MASK] = frame->state.voluntary | (__u64)frame->state.involuntary << 32;
+	value[values++ & VALUES_MASK] = frame->state.minor | (__u64)frame->state.major << 32;
 	return values;
 }
 
@@ -291,6 +314,8 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 		values = counts_append(thread, depth, values);
 		record->flags |= XPT_CALL_COUNTED;
 	}
+	if (thread->states)
+		values = states_append(thread, depth, values);
 	thread->ticket = 0;
 	if (spec->flags & XPT_SPEC_WAIT)
 		values = ticket_append(thread, values);
@@ -569,6 +594,22 @@ static __always_inline bool count_hit(const struct xpt_spec *spec, __u64 cookie)
 	return __sync_fetch_and_add(hits, 1) % XPT_HITS_TIMED_EVERY == 0 || counter == XPT_HITS_TIMED;
 }
 
+/* The frame is the one at the thread's depth. */
+__noinline int call_start(struct xpt_thread *thread)
+{
+	struct xpt_frame *frame;
+
+	if (!thread)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	states_begin(frame);
+	frame->start = thread->start = bpf_ktime_get_ns();
+	thread->now = frame->start - 1;
+	thread->stack = thread->registers.stack;
+	thread->states = 0;
+	return 0;
+}
+
 #define TIMED_STEPPED 1 /* in the time at which a hit began: it is an expensive one */
 
 __noinline int run_timed(__u64 start)
@@ -669,11 +710,9 @@ static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64
 		frame->flags |= FRAME_COUNTED;
 	if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
 		running_begins();
-	frame->start = thread->start = bpf_ktime_get_ns();
+	call_start(thread);
 	if (stacks_second && copy)
-		stack_send(copy, frame->start);
-	thread->now = frame->start - 1;
-	thread->stack = thread->registers.stack;
+		stack_send(copy, thread->start);
 	fetch_arguments(thread, spec);
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
@@ -722,6 +761,7 @@ static __always_inline void call_end(struct pt_regs *context, __u64 cookie)
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
 	if ((frame->flags & FRAME_LEFT_OUT) || config->capture == XPT_CAPTURE_OFF)
 		return;
+	thread->states = states_end(frame);
 	thread->stack = STACK_POINTER(context);
 	if (frame->flags & FRAME_COUNTED)
 		counts_read(counts_get(), COUNTS_AT_RETURN);

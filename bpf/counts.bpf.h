@@ -3,34 +3,17 @@
 #ifndef XPT_COUNTS_BPF_H
 #define XPT_COUNTS_BPF_H
 
-#include <bpf/bpf_core_read.h>
-
 #include "emit.bpf.h"
+#include "states.bpf.h"
 
 #define TIME_BASE (1ull << 62) /* ns; the clocks may differ to either side */
-#define TIME_TRIES 4
 
-/*
- * ns that the current thread has run, plus what is the same for all threads at all times: the scheduler's clock is not to be had here,
- * and differs from the monotonic one by a constant. Only differences mean anything. Since exec_start, which is on the clock without
- * interrupts and stolen time of this CPU, it has run and not been accounted for yet.
- */
+/* ns that the current thread has run, plus what is the same for it at all times. */
 __noinline __u64 task_time(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 sum = 0, since = 0, now = 0;
+	__u64 off = time_off_cpu(bpf_get_current_task_btf());
 
-	for (__u32 i = 0; i < TIME_TRIES; i++) {
-		sum = *(volatile __u64 *)&task->se.sum_exec_runtime;
-		since = task->se.exec_start;
-		if (bpf_core_field_exists(task->se.cfs_rq->rq))
-			since += task->se.cfs_rq->rq->clock - task->se.cfs_rq->rq->clock_task;
-		now = bpf_ktime_get_ns();
-		/* Else it was accounted for in between. */
-		if (sum == *(volatile __u64 *)&task->se.sum_exec_runtime)
-			break;
-	}
-	return TIME_BASE + sum + now - since;
+	return TIME_BASE + bpf_ktime_get_ns() - off;
 }
 
 /* enum xpt_task_count */

@@ -11,6 +11,7 @@
 
 #include "callers.bpf.h"
 #include "running.bpf.h"
+#include "states.bpf.h"
 
 #define OPERATOR_VALUES 4
 #define OPERATOR_OBJECT (1 << 0) /* bits in valid */
@@ -98,6 +99,7 @@ __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *
 	frame->role = XPT_ROLE_OPERATOR;
 	operator_identify(thread, spec, frame);
 	thread->depth = depth + 1;
+	states_begin(frame);
 	frame->start = bpf_ktime_get_ns();
 	return 0;
 }
@@ -135,7 +137,7 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	struct xpt_record_call *record;
 	struct xpt_frame *frame;
 	__u64 *value, task;
-	__u32 size = sizeof(*record) + 8 * OPERATOR_VALUES;
+	__u32 size = sizeof(*record) + 8 * OPERATOR_VALUES, states;
 	int depth;
 
 	if (!thread || !config)
@@ -144,6 +146,7 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	if (depth < 0)
 		return 0;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	states = states_end(frame);
 	if (frame->inference && (!(frame->flags & FRAME_APART) || running_same(frame)))
 		frame->valid |= OPERATOR_INFERENCE;
 	record = (void *)thread->scratch;
@@ -153,7 +156,7 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	record->start = frame->start;
 	record->tid = task;
 	record->spec = frame->spec;
-	record->depth = depth;
+	record->depth = depth | states;
 	record->flags = frame->flags & FRAME_APART ? XPT_CALL_APART : 0;
 	record->valid = frame->valid;
 	record->values = OPERATOR_VALUES;
@@ -167,6 +170,12 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 		value[OPERATOR_VALUES] = frame->inference_number;
 		record->flags |= XPT_CALL_NUMBERED;
 		size += 8;
+	}
+	if (states & XPT_CALL_STATES_FOLLOW) {
+		struct xpt_task_state *state = (void *)record + (size & 127);
+
+		*state = frame->state;
+		size += sizeof(*state);
 	}
 	record->header.size = size;
 	emit_data(config, record, size, WAKEUP_WINDOW);

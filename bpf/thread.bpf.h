@@ -49,8 +49,9 @@ struct xpt_frame {
 	__u16 reserved;
 	__u32 sample_every; /* the rate at which it was taken */
 	__u32 reserved2;
-	__u64 number;		/* of the call among those of its program */
-	__u64 inference_number; /* the same of the inference */
+	__u64 number;		     /* of the call among those of its program */
+	__u64 inference_number;	     /* the same of the inference */
+	struct xpt_task_state state; /* of the thread, when the call began; then the difference */
 	__u64 value[XPT_FETCH_MAX];
 };
 
@@ -85,10 +86,12 @@ struct xpt_thread {
 	__u64 ticket;		    /* of the call that is being worked on; 0: it does not wait */
 	__u64 stack;		    /* the stack pointer at its entry or return */
 	__u32 sample_every;	    /* the rate at which it was taken */
+	__u32 states;		    /* XPT_CALL_STATES*, of the one that has returned */
 	__u32 loader;		    /* r_debug.r_state as it was at the loader's latest call */
 	__u32 entry[XPT_ENTRIES_KEPT]; /* indices of its latest programs' entries, each at a place of its own (bpf/programs.bpf.h) */
 	__u64 python;  /* address of its thread state in a Python interpreter, as it was last; 0: none is known */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
+	struct xpt_record_off_cpu off_cpu; /* while it does not run; start is 0 while it does, or has no call open */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	struct xpt_open_region region[XPT_REGIONS_MAX];
 	/* Room to build a record. Only the thread itself uses it. */

@@ -501,6 +501,20 @@ struct xpt_record_header {
 #define XPT_CALL_APART (1 << 6)	   /* an operator with its inference on another thread */
 #define XPT_CALL_WAITS (1 << 7)	   /* the thread waits for user space: the last 8 bytes are its ticket */
 
+/* In a call's depth, above the number. */
+#define XPT_CALL_DEPTH 0x3f		/* bits of the number */
+#define XPT_CALL_STATES_FOLLOW (1 << 6) /* behind the counts, or where they would be: struct xpt_task_state */
+#define XPT_CALL_STATES \
+	(1 << 7) /* what its thread did is known; without the bit before: it ran, without a page fault */
+
+/* What a thread did between the begin and the end of a call. The time that it ran is the rest of the call's duration. */
+struct xpt_task_state {
+	__u64 off_cpu; /* ns that it did not run, in all; may be a little below 0 or above the duration */
+	__u64 waited;  /* ns of that in which it could have run and waited for a CPU */
+	__u32 voluntary, involuntary; /* context switches: it blocked; it was preempted */
+	__u32 minor, major;	      /* page faults without and with I/O */
+};
+
 /* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
 #define XPT_ROLES_COUNTED (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
 
@@ -513,14 +527,14 @@ struct xpt_counts {
 
 /*
  * One finished call, with one value for each fetch that is not a string, in the order of the spec. The data of
- * XPT_CALL_NUMBERED and XPT_CALL_COUNTED follows, and is not counted in values.
+ * XPT_CALL_NUMBERED, XPT_CALL_COUNTED and XPT_CALL_STATES_FOLLOW follows, and is not counted in values.
  */
 struct xpt_record_call {
 	struct xpt_record_header header;
 	__u64 start;
 	__u32 tid;
 	__u16 spec;   /* index of the spec */
-	__u8 depth;   /* traced calls that were open on the thread when it began */
+	__u8 depth;   /* traced calls that were open on the thread when it began, and XPT_CALL_STATES* */
 	__u8 flags;   /* XPT_CALL_* */
 	__u8 valid;   /* bit i: fetch i of the spec could be read */
 	__u8 values;  /* number of entries in value[] */
@@ -581,6 +595,34 @@ struct xpt_record_event {
 	__u8 thread; /* XPT_THREAD_*; of XPT_EVENT_BY_THREAD */
 	__u8 valid;  /* bit i: field i could be read */
 	__u64 value[];
+};
+
+/* Why a thread did not run. */
+enum xpt_off_cpu {
+	XPT_OFF_CPU_PREEMPTED = 1, /* it could have run: another one had its CPU */
+	XPT_OFF_CPU_FUTEX = 2,	   /* it waited for a futex: a lock, a condition */
+	XPT_OFF_CPU_POLL = 3,	   /* poll, select, epoll */
+	XPT_OFF_CPU_IO = 4, /* read, write and the like, or anything else that the kernel counts as waiting for I/O */
+	XPT_OFF_CPU_IOCTL = 5, /* an ioctl, as of the accelerator's driver */
+	XPT_OFF_CPU_FAULT = 6, /* a page that had to be read, or memory that had to be reclaimed */
+	XPT_OFF_CPU_SLEEP = 7, /* for some time */
+	XPT_OFF_CPU_OTHER = 8,
+};
+
+/* A thread that has a recorded call open ran again. From woken on it waited for a CPU, before that it was blocked. */
+struct xpt_record_off_cpu {
+	struct xpt_record_header header; /* time: when it ran again */
+	__u64 start;			 /* when it ran last */
+	__u64 woken;			 /* when it could run again: of a preempted one start; 0: not seen */
+	__u32 tid;
+	__s32 syscall;		       /* number of the system call that it was in, of its architecture; -1: none */
+	__u32 next_tgid, next_tid;     /* who ran in its place at first; 0: nobody */
+	__u32 waker_tgid, waker_tid;   /* who woke it; 0: not a thread, or not seen */
+	char next[XPT_TASK_NAME_LEN];  /* name of the thread; of 0 without meaning */
+	char waker[XPT_TASK_NAME_LEN]; /* likewise */
+	__u8 reason;		       /* enum xpt_off_cpu */
+	__u8 interrupt;		       /* 1: an interrupt woke it: a timer, a device */
+	__u8 reserved[6];
 };
 
 /* An ioctl of a traced process on a followed device node. header.time: when it returned. */
@@ -884,12 +926,14 @@ XPT_SIZE_IS(struct xpt_program_count, 32);
 XPT_SIZE_IS(struct xpt_program_entry, 64);
 XPT_SIZE_IS(struct xpt_record_header, 16);
 XPT_SIZE_IS(struct xpt_counts, 8 + 8 * XPT_SLOT_MAX);
+XPT_SIZE_IS(struct xpt_task_state, 32);
 XPT_SIZE_IS(struct xpt_record_call, 40);
 XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);
 XPT_SIZE_IS(struct xpt_mapping, 16);
 XPT_SIZE_IS(struct xpt_record_event, 24);
 XPT_SIZE_IS(struct xpt_record_ioctl, 40);
+XPT_SIZE_IS(struct xpt_record_off_cpu, 96);
 XPT_SIZE_IS(struct xpt_record_caller, 40);
 XPT_SIZE_IS(struct xpt_code_spec, 8 + 32 * 3);
 XPT_SIZE_IS(struct xpt_record_code_piece, 32);

@@ -68,6 +68,15 @@ struct xpt_sample {
 	/* Of a batch of a language model, of one phase; 0: it is none, or not known. */
 	uint64_t prefill_tokens, decode_tokens;
 	uint64_t first_token, output_token; /* ns, see XPT_COLUMN_FIRST_TOKEN */
+	/*
+	 * What the thread did in the call, or in the enqueue and the wait together, without what lay between them. The three times add
+	 * up to the duration of these calls. All 0 when has_states is.
+	 */
+	uint32_t has_states;
+	uint32_t major_faults;				   /* page faults with I/O */
+	uint64_t cpu_time, waited_time, blocked_time;	   /* ns: ran; waited for a CPU; waited for anything else */
+	uint32_t voluntary_switches, involuntary_switches; /* it blocked; it was preempted */
+	uint64_t minor_faults;				   /* page faults without I/O */
 };
 
 /* What is derived from a sample, in the order of the report, behind the sample's number. */
@@ -94,7 +103,11 @@ enum xpt_column {
 	XPT_COLUMN_FIRST_TOKEN =
 		18, /* from the begin of a prompt until the first token of the answer went into this batch */
 	XPT_COLUMN_OUTPUT_TOKEN = 19, /* from the begin of the batch before, which gave a token that is in this one */
-	XPT_COLUMNS = 20,
+	/* Of the thread, see cpu_time: */
+	XPT_COLUMN_CPU_TIME = 20,
+	XPT_COLUMN_WAITED_TIME = 21,
+	XPT_COLUMN_BLOCKED_TIME = 22,
+	XPT_COLUMNS = 23,
 };
 
 /* "totalRoundtripTime(Us)", as in the report's heading; NULL: no such column. Static. */

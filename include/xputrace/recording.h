@@ -172,7 +172,7 @@ struct xpt_recording_options {
 
 	/*
 	 * Records what this session traces, beside its profiles, streams and other recordings; NULL: a session of its own. Targets,
-	 * runtimes, drivers, counters, names, regions, buffers, waiting, budget and log are the session's and not set here. Begins with
+	 * runtimes, drivers, counters, names, regions, buffers, waiting, budget, why and log are the session's and not set here. Begins with
 	 * xpt_session_start(), or if that was before with xpt_recording_start(); ends with its own duration, xpt_recording_stop() or xpt_recording_finish(), and the
 	 * session goes on. To be destroyed before it. The kernel records what any of them needs; of that, this one gets its own samples
 	 * and chosen programs. What runtimes below call inside inferences of programs that are not chosen stays in it.
@@ -188,6 +188,12 @@ struct xpt_recording_options {
 	 * the recording and a line of the summary, with what tracing took before it.
 	 */
 	double budget;
+
+	/*
+	 * Records each time that a thread with an open call does not run: why (preempted, a lock, I/O...), who ran in its place, who woke
+	 * it. Without, only how long it did not run is known. Costs every context switch of the machine some time.
+	 */
+	int why;
 
 	/*
 	 * Stacks of calls that begin an inference: who has called the runtime. At most so many a second, of all processes together, spread

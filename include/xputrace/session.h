@@ -102,6 +102,12 @@ struct xpt_session_options {
 	 * continuous profiling XPT_BUDGET_CONTINUOUS, which XPT_BUDGET_NONE prevents.
 	 */
 	double budget;
+
+	/*
+	 * Records each time that a thread with an open call does not run: why (preempted, a lock, I/O...), who ran in its place, who woke
+	 * it. Without, only how long it did not run is known. Costs every context switch of the machine some time.
+	 */
+	int why;
 };
 
 /* Checks the options, reads the descriptions, opens the counters. Errors as xpt_recording_create(). */

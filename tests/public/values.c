@@ -25,6 +25,7 @@ static const char *const headings[] = {
 	"devOutWaitTime(Us)", "hostRoundTrip(Us)", "enqTime(Us)",	 "preProcTime(Us)",    "submitTime(Us)",
 	"execTotal(Us)",      "exectoVc(Us)",	   "execToComplete(Us)", "postProc(Us)",       "totalRoundtripTime(Us)",
 	"prefillTokens",      "decodeTokens",	   "tokensPerSec",	 "firstTokenTime(Us)", "outputTokenTime(Us)",
+	"cpuTime(Us)",	      "waitedTime(Us)",	   "blockedTime(Us)",
 };
 
 static void test_columns(void)

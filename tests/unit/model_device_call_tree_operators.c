@@ -239,3 +239,133 @@ Test(model_device_call_tree_operators, of_a_process_that_is_forgotten)
 	cr_expect_eq(f->kinds[EVENT_JOB], 1);
 	fixture_free(f);
 }
+
+/* ---- times off the CPU ---- */
+
+static void off_cpu(struct fixture *f, enum xpt_off_cpu reason, __u64 start, __u64 woken, __u64 end)
+{
+	struct xpt_record_off_cpu record = {
+		.header = { XPT_RECORD_OFF_CPU, sizeof(record), 1, end },
+		.start = start,
+		.woken = woken,
+		.tid = 7,
+		.syscall = 202,
+		.reason = (__u8)reason,
+		.next_tgid = 90,
+		.next_tid = 91,
+		.next = "ffmpeg",
+		.waker_tgid = 80,
+		.waker_tid = 81,
+		.waker = "worker",
+	};
+
+	cr_assert_eq(model_feed(f->model, &record.header), 0);
+}
+
+/* With what its thread did, blocked in it for all but waited of off. */
+static void inference_off(struct fixture *f, __u64 start, __u64 end, __u64 off, __u64 waited)
+{
+	struct {
+		struct call_record call;
+	} room = { call_make(TOY_EXECUTE, 1, 7, start, end, 4, SESSION, U(0), U(0), U(0)) };
+	const struct xpt_task_state state = { off, waited, 1, 1, 0, 0 };
+
+	room.call.call.depth = XPT_CALL_STATES | XPT_CALL_STATES_FOLLOW;
+	memcpy(&room.call.value[4], &state, sizeof(state));
+	room.call.call.header.size += sizeof(state);
+	cr_assert_eq(feed_call(f, room.call), 0);
+}
+
+static const struct event_off_cpu *off_nth(const struct fixture *f, size_t nth)
+{
+	const struct seen *seen = seen_nth(f, EVENT_OFF_CPU, nth);
+
+	cr_assert_not_null(seen, "number %zu", nth);
+	return &seen->event.off_cpu;
+}
+
+/* The innermost call shows each once; sums of the inference have all of them. */
+Test(model_device_call_tree_operators, times_off_the_cpu)
+{
+	struct fixture *f = fixture_jobs();
+	const struct model_states *states;
+	const struct model_program *program;
+
+	off_cpu(f, XPT_OFF_CPU_FUTEX, 50, 60, 70); /* before the inference: of nothing that is recorded */
+	off_cpu(f, XPT_OFF_CPU_FUTEX, 110, 130, 135);
+	step(f, 1, 0x10, 105, 140);
+	off_cpu(f, XPT_OFF_CPU_PREEMPTED, 150, 150, 160);
+	off_cpu(f, XPT_OFF_CPU_IO, 165, 0, 170); /* nobody was seen to wake it */
+	inference_off(f, 100, 200, 45, 12);
+	off_cpu(f, XPT_OFF_CPU_FUTEX, 210, 220, 230); /* of a call that never returns */
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(f->kinds[EVENT_OFF_CPU], 3);
+	cr_expect(off_nth(f, 0)->op == op(f, 0) && off_nth(f, 0)->woken == 130 && off_nth(f, 0)->end == 135);
+	cr_expect(off_nth(f, 1)->reason == XPT_OFF_CPU_PREEMPTED && off_nth(f, 1)->woken == 150 && !off_nth(f, 1)->op);
+	cr_expect(off_nth(f, 2)->reason == XPT_OFF_CPU_IO && off_nth(f, 2)->woken == 170);
+	program = off_nth(f, 1)->program;
+	cr_assert_not_null(program);
+	states = &program->states;
+	/* 45 off the CPU, of which the kernel counted 12 as waiting: but it was 3 more that it took to run again. */
+	cr_expect_eq(states->cpu, 55);
+	cr_expect_eq(states->waited, 15);
+	cr_expect_eq(states->blocked, 30);
+	cr_expect_eq(states->blocked_by[XPT_OFF_CPU_FUTEX], 20);
+	cr_expect_eq(states->blocked_by[XPT_OFF_CPU_IO], 5);
+	cr_expect_eq(states->blocked_by[XPT_OFF_CPU_OTHER], 5, "what no record shows");
+	cr_assert_eq(program->neighbour_count, 2);
+	cr_expect_str_eq(program->neighbours[0].name, "worker");
+	cr_expect(program->neighbours[0].woke == 2 && program->neighbours[0].woke_time == 25);
+	cr_expect_str_eq(program->neighbours[1].name, "ffmpeg");
+	cr_expect(program->neighbours[1].preempted == 1 && program->neighbours[1].preempted_time == 10);
+	fixture_free(f);
+}
+
+Test(model_device_call_tree_operators, times_off_the_cpu_that_are_damaged_or_too_many)
+{
+	struct fixture *f = fixture_jobs();
+	struct xpt_record_off_cpu record = { .header = { XPT_RECORD_OFF_CPU, sizeof(record), 1, 120 }, .start = 110 };
+
+	cr_expect_eq(model_feed(f->model, &record.header), -EBADMSG, "no reason");
+	record.reason = XPT_OFF_CPU_OTHER + 1;
+	cr_expect_eq(model_feed(f->model, &record.header), -EBADMSG);
+	record.reason = XPT_OFF_CPU_IO;
+	record.start = 121;
+	cr_expect_eq(model_feed(f->model, &record.header), -EBADMSG, "ends before it begins");
+	f->quiet = true;
+	for (__u64 i = 0; i < 2 * OFF_CPU_MAX + 100; i++)
+		off_cpu(f, XPT_OFF_CPU_SLEEP, 1000 + 10 * i, 1005 + 10 * i, 1008 + 10 * i);
+	inference_off(f, 100, 200000, 100000, 10);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_expect_geq(f->kinds[EVENT_OFF_CPU], OFF_CPU_MAX / 2);
+	cr_expect_leq(f->kinds[EVENT_OFF_CPU], OFF_CPU_MAX);
+	fixture_free(f);
+}
+
+Test(model_device_call_tree_operators, neighbours_that_are_too_many)
+{
+	struct fixture *f = fixture_jobs();
+	const struct model_program *program;
+	__u64 preempted = 0;
+
+	for (__u32 i = 0; i < MODEL_NEIGHBOURS_MAX + 50; i++) {
+		struct xpt_record_off_cpu record = { .header = { XPT_RECORD_OFF_CPU, sizeof(record), 1, 120 + i },
+						     .start = 119 + i,
+						     .tid = 7,
+						     .reason = XPT_OFF_CPU_PREEMPTED,
+						     .next_tgid = 500 + i,
+						     .next_tid = 500 + i };
+
+		memset(record.next, 'x', sizeof(record.next)); /* not terminated */
+		cr_assert_eq(model_feed(f->model, &record.header), 0);
+	}
+	inference_off(f, 100, 1000, 100, 100);
+	cr_assert_eq(model_flush(f->model), 0);
+	program = off_nth(f, 0)->program;
+	cr_assert_eq(program->neighbour_count, MODEL_NEIGHBOURS_MAX);
+	for (size_t i = 0; i < program->neighbour_count; i++)
+		preempted += program->neighbours[i].preempted;
+	cr_expect_eq(preempted, MODEL_NEIGHBOURS_MAX + 50);
+	cr_expect_str_eq(program->neighbours[MODEL_NEIGHBOURS_MAX - 1].name, "(others)");
+	fixture_free(f);
+}

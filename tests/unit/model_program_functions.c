@@ -255,3 +255,56 @@ Test(model_program_functions, cost)
 	cr_expect_eq(add_json(functions_add_cost, functions, ~0ull, good), 0);
 	functions_done(functions);
 }
+
+/* Of a record that has its number and counts before: what the thread did, however little the clocks agree. */
+Test(model_program_functions, states)
+{
+	static const struct {
+		struct xpt_task_state state;
+		__u64 cpu, waited, blocked;
+	} cases[] = {
+		{ { 600, 200, 1, 1, 7, 2 }, 400, 200, 400 },
+		{ { 600, 200, 0, 3, 0, 0 }, 400, 600, 0 }, /* never blocked */
+		{ { (__u64)-5, 0, 1, 0, 0, 0 }, 1000, 0, 0 },
+		{ { 5000, 200, 1, 0, 0, 0 }, 0, 200, 800 },
+		{ { 5000, 7000, 1, 0, 0, 0 }, 0, 1000, 0 },
+		{ { 100, 300, 1, 0, 0, 0 }, 700, 300, 0 },
+		{ { ~(__u64)0, ~(__u64)0, ~0u, ~0u, ~0u, ~0u }, 0, 1000, 0 },
+	};
+	struct {
+		struct xpt_record_call call;
+		__u64 program, number;
+		struct xpt_counts counts[2];
+		struct xpt_task_state state;
+	} record = { .call = { .header = { XPT_RECORD_CALL, sizeof(record), 1, 5000 },
+			       .start = 4000,
+			       .valid = 1,
+			       .values = 1,
+			       .depth = 3 | XPT_CALL_STATES | XPT_CALL_STATES_FOLLOW,
+			       .flags = XPT_CALL_NUMBERED | XPT_CALL_COUNTED } };
+	struct functions *functions = functions_new();
+	struct event_call call;
+
+	cr_assert_eq(add_runtime(functions, 3, RUNTIME), 0);
+	cr_assert_eq(add(functions, 0, SPEC(F("program", "u64"))), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		call = (struct event_call){ .start = 4000, .end = 5000 };
+		record.state = cases[i].state;
+		function_decode(functions_get(functions, 0), &record.call, &call);
+		cr_expect_eq(call.states.calls, 1);
+		cr_expect_eq(call.states.cpu, cases[i].cpu, "case %zu: %llu", i, call.states.cpu);
+		cr_expect_eq(call.states.waited, cases[i].waited, "case %zu: %llu", i, call.states.waited);
+		cr_expect_eq(call.states.blocked, cases[i].blocked, "case %zu: %llu", i, call.states.blocked);
+		cr_expect_eq(call.states.minor_faults, cases[i].state.minor);
+		cr_expect_eq(call.states.involuntary, cases[i].state.involuntary);
+	}
+	record.call.depth = XPT_CALL_STATES; /* it only ran */
+	call = (struct event_call){ .start = 4000, .end = 5000 };
+	function_decode(functions_get(functions, 0), &record.call, &call);
+	cr_expect(call.states.calls == 1 && call.states.cpu == 1000 && !call.states.minor_faults);
+	record.call.depth = 0;
+	call = (struct event_call){ .start = 4000, .end = 5000 };
+	function_decode(functions_get(functions, 0), &record.call, &call);
+	cr_expect_eq(call.states.calls, 0, "an older recording");
+	functions_done(functions);
+}

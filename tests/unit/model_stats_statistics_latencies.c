@@ -16,6 +16,7 @@ static const char *const names[] = {
 	"devOutWaitTime(Us)", "hostRoundTrip(Us)", "enqTime(Us)",	 "preProcTime(Us)",    "submitTime(Us)",
 	"execTotal(Us)",      "exectoVc(Us)",	   "execToComplete(Us)", "postProc(Us)",       "totalRoundtripTime(Us)",
 	"prefillTokens",      "decodeTokens",	   "tokensPerSec",	 "firstTokenTime(Us)", "outputTokenTime(Us)",
+	"cpuTime(Us)",	      "waitedTime(Us)",	   "blockedTime(Us)",
 };
 
 Test(model_stats_statistics_latencies, names_are_those_of_the_runtime_in_its_order)
@@ -35,6 +36,10 @@ static const struct xpt_sample full = {
 	.enqueued = 9000,
 	.in_queue = 3,
 	.has_in_queue = 1,
+	.has_states = 1,
+	.cpu_time = 41000,
+	.waited_time = 900,
+	.blocked_time = 20100,
 };
 
 static uint64_t column(const struct xpt_sample *sample, enum xpt_column which)
@@ -52,8 +57,8 @@ static uint64_t column(const struct xpt_sample *sample, enum xpt_column which)
 Test(model_stats_statistics_latencies, each_column_is_derived_from_its_times)
 {
 	static const uint64_t expected[] = {
-		UNSEEN, 3000, 62500000, 16000, UNSEEN, UNSEEN, 60000,  8000,   2000,   4000,
-		28000,	8000, 16000,	32000, 62000,  UNSEEN, UNSEEN, UNSEEN, UNSEEN, UNSEEN,
+		UNSEEN, 3000,  62500000, 16000,	 UNSEEN, UNSEEN, 60000,	 8000,	 2000,	4000, 28000, 8000,
+		16000,	32000, 62000,	 UNSEEN, UNSEEN, UNSEEN, UNSEEN, UNSEEN, 41000, 900,  20100,
 	};
 	unsigned int i;
 

@@ -88,7 +88,7 @@ Test(profile_handle_report_builder, what_was_put_in_comes_out)
 /* What one report had is the next one's, with nothing of it to be seen. */
 Test(profile_handle_report_builder, arrays_are_used_again)
 {
-	struct budget budget = { .limit = 1 << 20 };
+	struct budget budget = { .limit = 2 << 20 };
 	struct identity *identity = identity_make(5);
 	struct xpt_sample sample;
 	struct report *report;

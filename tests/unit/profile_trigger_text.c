@@ -61,7 +61,7 @@ Test(profile_trigger_text, what_it_means)
 }
 
 #define NOT_KNOWN \
-	"is not known: latency, error, mean, max or a percentile, as in 'latency > 20ms' or 'p99 > 10ms over 5s'"
+	"is not known: latency, cpu, waited, blocked, error, mean, max or a percentile, as in 'latency > 20ms' or 'p99 > 10ms over 5s'"
 #define NO_PERCENTILE "is no percentile: between p0 and p100, with up to three decimals, as in 'p99.9 > 10ms over 5s'"
 
 static const struct {
@@ -126,6 +126,8 @@ static const struct {
 	  "'10000000000000000000000\xe2\x80\xa6' is more than 1 h, which is the most, as in 'latency > 20ms'" },
 	{ "latency > 20ms over 5s",
 	  "'over 5s' is too much: latency is of one inference, as in 'latency > 20ms' or 'max > 20ms over 5s'" },
+	{ "waited > 20ms over 5s",
+	  "'over 5s' is too much: waited is of one inference, as in 'latency > 20ms' or 'max > 20ms over 5s'" },
 	{ "latency > 20ms of resnet50",
 	  "'of resnet50' is too much: programs are not chosen in a trigger, as in 'latency > 20ms'" },
 	{ "latency > 20ms, error", "', error' is too much, as in 'latency > 20ms'" },

@@ -558,3 +558,31 @@ Test(profile_trigger_trigger, all_of_them_over_a_random_day)
 	cr_assert_gt(limits.answers[SAVE_COOLDOWN], 100);
 	cr_assert_gt(limits.answers[SAVE_BYTES] + limits.answers[SAVE_FILES], 100);
 }
+
+/* Of what the thread did, where that is known. */
+Test(profile_trigger_trigger, states)
+{
+	static const struct {
+		const char *text, *reason;
+		int fires;
+	} cases[] = { { "cpu > 5ms", "CPU time of net was 6 ms (> 5 ms)", 1 },
+		      { "waited >= 3ms", "waiting time of net was 3 ms (>= 3 ms)", 1 },
+		      { "blocked > 1ms", NULL, 0 } };
+	const struct model_states states = { .calls = 1, .cpu = 6 * MS, .waited = 3 * MS, .blocked = 1 * MS };
+	struct trigger_inference inference = { .program = 1, .start = 5, .end = 5 + 10 * MS };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct trigger *trigger = parse(cases[i].text);
+
+		inference.states = NULL;
+		cr_expect_eq(trigger_inference(trigger, &inference), 0);
+		inference.states = &(struct model_states){ 0 };
+		cr_expect_eq(trigger_inference(trigger, &inference), 0);
+		cr_expect_eq(trigger_losses(trigger)->left_out, 2);
+		inference.states = &states;
+		cr_expect_eq(trigger_inference(trigger, &inference), cases[i].fires, "%s", cases[i].text);
+		if (cases[i].reason)
+			check_reason(trigger, "net", cases[i].reason);
+		trigger_free(trigger);
+	}
+}

@@ -23,6 +23,10 @@ static const struct xpt_sample samples[] = {
 		.tid = 77,
 		.in_queue = 12,
 		.has_in_queue = 1,
+		.has_states = 1,
+		.cpu_time = 1000000,
+		.waited_time = 60999,
+		.blocked_time = 2000,
 		.jobs = 3,
 		.device_time = 40500,
 		.queue_time = 7001,
@@ -115,14 +119,14 @@ static const char whole[] =
 	"Sample,queueDepth,numInfInQueue,devInfPerSec,devExec(Us),devInWaitTime(Us),devOutWaitTime(Us),"
 	"hostRoundTrip(Us),enqTime(Us),preProcTime(Us),submitTime(Us),execTotal(Us),exectoVc(Us),execToComplete(Us),"
 	"postProc(Us),totalRoundtripTime(Us),prefillTokens,decodeTokens,tokensPerSec,firstTokenTime(Us),"
-	"outputTokenTime(Us),startTime(S),thread,core,bytes,status,jobs,"
+	"outputTokenTime(Us),cpuTime(Us),waitedTime(Us),blockedTime(Us),startTime(S),thread,core,bytes,status,jobs,"
 	"deviceTime(Us),queueTime(Us)\n"
 	"1,N/A,12,62500.000,16.000,N/A,N/A,1060.499,8.000,2.500,3.500,27.500,8.000,16.000,1032.999,1062.999,"
-	"N/A,N/A,N/A,N/A,N/A,"
+	"N/A,N/A,N/A,N/A,N/A,1000.000,60.999,2.000,"
 	"1700000000.123457789,77,-1,4096,CL_SUCCESS,3,40.500,7.001\n"
-	"2,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,2000000.005,N/A,N/A,N/A,N/A,N/A,1699999998.123456789,78,N/A,N/A,-5,"
+	"2,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,2000000.005,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,1699999998.123456789,78,N/A,N/A,-5,"
 	"1,N/A,N/A\n"
-	"3,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,79,N/A,N/A,N/A,N/A,N/A,N/A\n";
+	"3,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,79,N/A,N/A,N/A,N/A,N/A,N/A\n";
 
 Test(report_latency_latency, samples_to_the_letter)
 {
@@ -361,7 +365,7 @@ Test(report_latency_latency, summary_has_a_row_a_program)
 	get_summary(&text, &report, SIZE_MAX / 2);
 	csv = csv_read(text.data, text.length);
 	cr_assert_eq(csv.count, 3);
-	cr_assert_eq(csv.record[0].count, 14 + 20 * 9);
+	cr_assert_eq(csv.record[0].count, 14 + 23 * 9);
 	cr_assert_eq(csv.record[1].count, csv.record[0].count);
 	cr_assert_str_eq(csv_get(&csv, 0, 1, "reportStart"), "1700000000.123456789");
 	cr_assert_str_eq(csv_get(&csv, 0, 1, "reportEnd"), "1700000000.623456789");

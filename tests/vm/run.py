@@ -70,6 +70,7 @@ ENDS = ("6.1", "newest")
 CHOSEN = (
     ((), "standins.link_types*"),
     ((), "budget.room*"),
+    ((), "states.*"),
     ((), "standins.late_attach[[]cuda]"),
     ((), "standins.failures[[]nrt]"),
     ((), "standins.stack_arguments"),

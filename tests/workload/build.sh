@@ -140,6 +140,11 @@ done
 newer "$out/harm/states" "$harm/states.c" "$here/build.sh" ||
 	$cc $flags -o "$out/harm/states" "$harm/states.c"
 
+# What threads do in its inferences; exported, so that a description finds them.
+# shellcheck disable=SC2086
+newer "$out/states" "$here/states.c" "$here/build.sh" ||
+	$cc $flags -rdynamic -o "$out/states" "$here/states.c" -lpthread
+
 # Who writes into the tables of a plugin, and who uses them.
 hostile=$here/hostile
 mkdir -p "$out/hostile"

@@ -251,6 +251,9 @@ const struct option_entry session_options[] = {
 	  "CPU time that tracing and the collector may take, as a share\nof the targets', 0.1 to 100; none (default: none; of\n"
 	  "continuous: 2)",
 	  OPTION_CALLBACK, FIELD(budget), .take = take_budget, .expected = "a percentage from 0.1 to 100, or none" },
+	{ 0, "why", NULL,
+	  "record when and why threads do not run during inferences,\nwho runs in their place and who wakes them",
+	  OPTION_FLAG, FIELD(why) },
 	{ 'q', "quiet", NULL, "no status line, no summary, only warnings", OPTION_FLAG, FIELD(quiet) },
 	{ .group = verbose_option },
 	{}

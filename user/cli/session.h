@@ -38,6 +38,7 @@ struct session_options {
 	bool no_wait;
 	uint64_t wait_limit, code_wait_limit; /* ns; 0: the library's */
 	double budget;			      /* percent; 0: the library's default */
+	int why;
 	enum xpt_log_level log_level;
 	bool quiet;
 	struct string_list counters;
@@ -84,8 +85,8 @@ bool session_writes_to_stdout(const struct session_options *options);
 	.tracefs = *(from)->tracefs ? (from)->tracefs : NULL, .names = (from)->names,                                 \
 	.name_count = (from)->name_count, .name_size = sizeof(*(from)->names), .buffer_bytes = (from)->buffer_bytes,  \
 	.link = (from)->link, .no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .budget = (from)->budget, \
-	.counters = (from)->counters.items, .counter_count = (from)->counters.count, .log = print_message,            \
-	.log_level = (from)->log_level
+	.why = (from)->why, .counters = (from)->counters.items, .counter_count = (from)->counters.count,              \
+	.log = print_message, .log_level = (from)->log_level
 
 /* Options that commands share; without another word, of struct session_options. */
 extern const struct option_entry target_options[];

@@ -155,6 +155,41 @@ static int try_perf(char *detail, size_t size)
 	return try_link(LINK_PERF);
 }
 
+/* A member of struct sched_info that not every configuration of a kernel has. */
+static int try_states(char *detail, size_t size)
+{
+	const struct btf_type *type;
+	struct btf *btf;
+	int index, error = -EOPNOTSUPP;
+
+	(void)detail;
+	(void)size;
+	libbpf_tells(NULL);
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return -errno;
+	index = btf__find_by_name_kind(btf, "sched_info", BTF_KIND_STRUCT);
+	type = index > 0 ? btf__type_by_id(btf, (__u32)index) : NULL;
+	for (int i = 0; type && i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), "run_delay"))
+			error = 0;
+	btf__free(btf);
+	return error;
+}
+
+static int try_switches(char *detail, size_t size)
+{
+	struct kern_options options = { .spec_count = 1, .buffer_bytes = 1, .link = LINK_AUTO, .switches = true };
+	struct kern *kern;
+	int error = kern_open(NULL, &options, &kern);
+
+	(void)detail;
+	(void)size;
+	if (!error)
+		kern_close(kern);
+	return error;
+}
+
 static int try_tracefs(char *detail, size_t size)
 {
 	struct tracefs tracefs;
@@ -203,6 +238,10 @@ const struct feature features[] = {
 	  CAPABILITIES_TRACING },
 	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later",
 	  CAPABILITIES_TRACING | 1ull << CAP_SYS_ADMIN },
+	{ "thread states", FEATURE_OPTIONAL, try_states, "how long threads wait for a CPU during inferences",
+	  "needs a kernel with CONFIG_SCHEDSTATS or CONFIG_TASK_DELAY_ACCT", 0 },
+	{ "scheduler events", FEATURE_OPTIONAL, try_switches,
+	  "--why: what threads wait for, and who runs in their place", "use Linux 6.1 or later", CAPABILITIES_TRACING },
 	{ "tracefs", FEATURE_OPTIONAL, try_tracefs, "jobs of devices, counters of tracepoints",
 	  "run as root, or mount -t tracefs tracefs /sys/kernel/tracing", 0 },
 	{ "mapping events", FEATURE_OPTIONAL, try_mappings, "libraries that a running process opens later",

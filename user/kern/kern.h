@@ -35,6 +35,7 @@ struct kern_options {
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
 	unsigned int stacks; /* of calls, that are copied in a second at most; 0: none */
+	bool switches;	     /* when and why threads with an open call do not run: XPT_RECORD_OFF_CPU */
 	bool budget;	     /* hits are counted, and costs are measured more closely: kern_hits(), kern_hit_costs() */
 	__u64 wait_probes;   /* ns that a thread waits for its probes at most; 0: it does not */
 	__u64 wait_codes;    /* the same until its code object has been read */

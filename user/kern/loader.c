@@ -163,6 +163,17 @@ static int load_codes(struct kern *kern, size_t spec_count)
 	return error ?: code_bpf__load(kern->codes);
 }
 
+static int load_switches(struct kern *kern)
+{
+	int error;
+
+	kern->switches = switches_bpf__open();
+	if (!kern->switches)
+		return -errno;
+	error = maps_share(kern, kern->switches->obj);
+	return error ?: switches_bpf__load(kern->switches);
+}
+
 static int load_drivers(struct kern *kern, bool hold_interrupts, bool read_in_place)
 {
 	int error;
@@ -209,6 +220,8 @@ static void unload(struct kern *kern)
 	drivers_bpf__destroy(kern->drivers);
 	code_bpf__destroy(kern->codes);
 	bpf_object__close(kern->session);
+	switches_bpf__destroy(kern->switches);
+	kern->switches = NULL;
 	xputrace_bpf__destroy(kern->main);
 	kern->drivers = NULL;
 	kern->codes = NULL;
@@ -227,6 +240,8 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		error = load_session(kern);
 	if (!error && options->codes)
 		error = load_codes(kern, options->spec_count);
+	if (!error && options->switches)
+		error = load_switches(kern);
 	if (!error)
 		error = shared_map(kern);
 	if (!error)
@@ -305,6 +320,8 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	}
 	if (!error)
 		error = attach_tasks(kern);
+	if (!error && kern->switches)
+		error = switches_bpf__attach(kern->switches);
 	libbpf_tells(NULL);
 	if (error) {
 		kern_close(kern);

@@ -527,6 +527,7 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 	const struct xpt_record_region *region = (const void *)record;
 	const struct xpt_record_ioctl *ioctl = (const void *)record;
 	const struct xpt_record_stack_sample *sample = (const void *)record;
+	const struct xpt_record_off_cpu *off = (const void *)record;
 
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
@@ -543,6 +544,9 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 		return is_of_target(walk, record) &&
 		       began_in_time(walk, sample->tid, sample->call_start, record->time) &&
 		       in_stretch(walk, sample->tid, sample->call_start, sample->call_start);
+	case XPT_RECORD_OFF_CPU:
+		return is_of_target(walk, record) && began_in_time(walk, off->tid, off->start, record->time) &&
+		       in_stretch(walk, off->tid, off->start, record->time);
 	case XPT_RECORD_TASK:
 		return is_of_target(walk, record) && record->time >= walk->from;
 	case XPT_RECORD_PASS:

@@ -37,7 +37,7 @@ _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
 	local commands="record profile stream continuous inspect codeobj counters report merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
-	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --budget --quiet --verbose --help --"
+	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --why --budget --quiet --verbose --help --"
 	local written="-d --output --duration --summary-json"
 	COMPREPLY=()
 

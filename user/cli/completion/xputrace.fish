@@ -44,6 +44,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from record profile stream conti
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect codeobj' -l link -x -a 'auto session multi perf' -d 'Kind of probe links'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect codeobj' -l no-wait -d 'Never let a thread wait'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect codeobj' -l wait-limit -x -d 'Longest time that a thread waits for its probes'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect' -l why -d 'Record when and why threads do not run'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect' -l budget -x -a '1 2 5 none' -d 'Percentage of CPU time that tracing may take'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect' -l drivers -x -a 'auto none' -d 'Drivers whose jobs are followed'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect list' -l driver -r -F -d 'Add the description of a driver'

@@ -394,6 +394,7 @@ static void call_pass(struct model *model, struct passage *passage, bool in_chos
 	if (passage->function->view.role == XPT_ROLE_EXECUTE)
 		counter_samples_between(&model->samples, call->begin_counts, call->end_counts, true,
 					call->end - call->start, &call->counts);
+	note(passage, call_tree_take_off_cpu(&model->tree, passage->thread, passage->program, passage->op, call));
 	call_pair(model, passage);
 	call_count(model, passage);
 	event_dispatch_emit(&model->events, &passage->event);
@@ -415,7 +416,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 				     .end = record->header.time,
 				     .tgid = record->header.tgid,
 				     .tid = record->tid,
-				     .depth = record->depth,
+				     .depth = record->depth & XPT_CALL_DEPTH,
 				     .layer = record->flags & XPT_CALL_LAYER,
 				     .no_end = record->flags & XPT_CALL_NO_END,
 				     .apart = record->flags & XPT_CALL_APART,

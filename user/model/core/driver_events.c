@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an event of a driver, or an ioctl on its device node, means to all parts of the model. */
+/* What an event of a driver or of the scheduler, or an ioctl on its device node, means to all parts of the model. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -214,4 +214,11 @@ int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record)
 	if (role != XPT_EVENT_SUBMIT)
 		return 0;
 	return call_tree_submit(&model->tree, process, record->tid, record->start, record->header.time);
+}
+
+int off_cpu_deliver(struct model *model, const struct xpt_record_off_cpu *record)
+{
+	struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
+
+	return process ? call_tree_off_cpu(&model->tree, process, record) : -ENOMEM;
 }

@@ -117,6 +117,12 @@ static bool count_is_sound(const struct model *model, const struct xpt_record_co
 	return key_is_sound(model, &record->key) && record->since < record->header.time;
 }
 
+static bool off_cpu_is_sound(const struct xpt_record_off_cpu *record)
+{
+	return record->reason >= XPT_OFF_CPU_PREEMPTED && record->reason <= XPT_OFF_CPU_OTHER &&
+	       record->start <= record->header.time;
+}
+
 /* Everything that is relied on when the record is delivered. */
 static bool record_is_sound(const struct model *model, const struct xpt_record_header *record)
 {
@@ -145,6 +151,8 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 		return count_is_sound(model, (const void *)record);
 	case XPT_RECORD_WAITED:
 		return ((const struct xpt_record_waited *)record)->start <= record->time;
+	case XPT_RECORD_OFF_CPU:
+		return off_cpu_is_sound((const void *)record);
 	case XPT_RECORD_READING:
 		return ((const struct xpt_record_reading *)record)->values <= model->samples.count;
 	default:
@@ -301,6 +309,8 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return driver_event_deliver(model, (const void *)record);
 	case XPT_RECORD_IOCTL:
 		return ioctl_deliver(model, (const void *)record);
+	case XPT_RECORD_OFF_CPU:
+		return off_cpu_deliver(model, (const void *)record);
 	case XPT_RECORD_STRING:
 		return strings_add(&model->strings, (const void *)record);
 	case XPT_RECORD_REGION:

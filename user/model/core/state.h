@@ -88,6 +88,9 @@ int total_deliver(struct model *model, const struct xpt_record_total *record);
 int driver_event_deliver(struct model *model, const struct xpt_record_event *record);
 int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
+/* driver_events.c: a thread did not run for a while. -ENOMEM. */
+int off_cpu_deliver(struct model *model, const struct xpt_record_off_cpu *record);
+
 /* records.c: a program that was there before. -EBADMSG, -ENOMEM. */
 int statedump_deliver(struct model *model, const struct xpt_record_text *record, const struct cJSON *object);
 

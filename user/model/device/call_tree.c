@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/vec.h"
 #include "model/program/functions.h"
@@ -310,6 +311,96 @@ int call_tree_measure(struct call_thread *thread, const struct function *functio
 	return vec_push(thread->ended, thread->ended_count, (struct ended_call){ call->end, all });
 }
 
+/* ---- times off the CPU ---- */
+
+int call_tree_off_cpu(struct call_tree *tree, const struct process *process, const struct xpt_record_off_cpu *record)
+{
+	struct call_thread *thread = call_tree_get(tree, process, record->tid);
+	const size_t half = OFF_CPU_MAX / 2;
+
+	tree->off_cpu_known = true;
+	if (!thread)
+		return -ENOMEM;
+	if (thread->off_cpu_count == OFF_CPU_MAX) {
+		memmove(thread->off_cpu, thread->off_cpu + half, half * sizeof(*thread->off_cpu));
+		thread->off_cpu_count = half;
+	}
+	return vec_push(thread->off_cpu, thread->off_cpu_count, (struct off_cpu){ .record = *record });
+}
+
+static void off_cpu_emit(struct call_tree *tree, struct program *program, struct op *op, struct off_cpu *off,
+			 const struct event_call *call)
+{
+	struct xpt_record_off_cpu *record = &off->record;
+	const __u64 woken = record->woken < record->start || record->woken > record->header.time ? record->header.time :
+												   record->woken;
+	const struct event event = {
+		.kind = EVENT_OFF_CPU,
+		.off_cpu = { .reason = record->reason,
+			     .tgid = call->tgid,
+			     .tid = call->tid,
+			     .start = record->start,
+			     .woken = record->reason == XPT_OFF_CPU_PREEMPTED ? record->start : woken,
+			     .end = record->header.time,
+			     .syscall = record->syscall,
+			     .interrupt = record->interrupt,
+			     .next_tgid = record->next_tgid,
+			     .next_tid = record->next_tid,
+			     .waker_tgid = record->waker_tgid,
+			     .waker_tid = record->waker_tid,
+			     .next = record->next_tid ? record->next : "",
+			     .waker = record->waker_tid ? record->waker : "",
+			     .program = program ? &program->view : NULL,
+			     .op = op ? &op->view : NULL },
+	};
+
+	record->next[sizeof(record->next) - 1] = record->waker[sizeof(record->waker) - 1] = '\0';
+	off->emitted = true;
+	event_dispatch_emit(tree->events, &event);
+	if (program)
+		program_meet(program, &event.off_cpu);
+}
+
+int call_tree_take_off_cpu(struct call_tree *tree, struct call_thread *thread, struct program *program, struct op *op,
+			   struct event_call *call)
+{
+	struct model_states *states = &call->states;
+	__u64 known = 0, waited = 0, late;
+	size_t first;
+
+	if (!tree->off_cpu_known)
+		return 0;
+	first = thread ? thread->off_cpu_count : 0;
+	while (first && thread->off_cpu[first - 1].record.start >= call->start)
+		first--;
+	for (size_t i = first; thread && i < thread->off_cpu_count; i++) {
+		const struct xpt_record_off_cpu *record = &thread->off_cpu[i].record;
+		const __u64 end = record->header.time;
+		const __u64 woken = record->woken < record->start || record->woken > end ? end : record->woken;
+
+		if (end > call->end)
+			break;
+		if (record->reason != XPT_OFF_CPU_PREEMPTED) {
+			states->blocked_by[record->reason] += woken - record->start;
+			known += woken - record->start;
+			waited += end - woken;
+		} else {
+			waited += end - record->start;
+		}
+		if (!thread->off_cpu[i].emitted)
+			off_cpu_emit(tree, program, op, &thread->off_cpu[i], call);
+	}
+	/* The kernel does not count how long a CPU that was idle takes to resume it; the rest are losses and what clocks differ. */
+	if (states->calls && states->blocked > known) {
+		late = waited > states->waited ? waited - states->waited : 0;
+		late = late < states->blocked - known ? late : states->blocked - known;
+		states->waited += late;
+		states->blocked -= late;
+		states->blocked_by[XPT_OFF_CPU_OTHER] += states->blocked - known;
+	}
+	return 0;
+}
+
 /* ---- threads ---- */
 
 /* Nothing will return any more that is around what came up to this time. */
@@ -330,6 +421,7 @@ static void thread_settle(struct call_tree *tree, struct call_thread *thread, __
 	}
 	if (thread->missing_until <= time)
 		thread->missing = 0;
+	thread->off_cpu_count = 0;
 }
 
 void call_tree_close(struct call_tree *tree, struct call_thread *thread, const struct event_call *call)
@@ -344,6 +436,7 @@ static void thread_release(void *context, struct keyed *entry)
 
 	thread_settle(context, thread, ~(__u64)0);
 	free(thread->ended);
+	free(thread->off_cpu);
 	free(thread);
 }
 

@@ -15,6 +15,7 @@
 
 #define CALL_THREADS_MAX 16384 /* followed at once; the least recently seen is evicted */
 #define LAUNCHES_MAX 65536     /* held at once; the oldest is emitted without its operator, which does not count it */
+#define OFF_CPU_MAX 4096       /* of a thread, in calls that have not returned; the older half makes room */
 #define SUBMITS_MAX 65536      /* submitting ioctls; the oldest makes room */
 
 /* ns, of a call with all inside it. */
@@ -36,6 +37,12 @@ struct call_thread {
 	struct keyed keyed;	  /* by process and number */
 	struct ended_call *ended; /* in order of their ends, none inside another one */
 	size_t ended_count;
+	/* What it did not run, in order; those that no call has shown yet. */
+	struct off_cpu {
+		struct xpt_record_off_cpu record;
+		bool emitted;
+	} * off_cpu;
+	size_t off_cpu_count;
 	struct link launches; /* in the order of the calls */
 	struct link jobs;     /* in the order of submission */
 	struct link submits;  /* in the order of their ends */
@@ -51,6 +58,7 @@ struct call_tree {
 	size_t launch_count;
 	struct link submits;
 	size_t submit_count;
+	bool off_cpu_known; /* it is recorded when threads do not run */
 	struct pool launch_pool, submit_pool;
 };
 
@@ -84,6 +92,15 @@ int call_tree_launch(struct call_tree *tree, struct call_thread *thread, struct 
 		     const struct event_call *call);
 /* After that: when the call is nested in no other one, nothing will return any more that is around what came before. */
 void call_tree_close(struct call_tree *tree, struct call_thread *thread, const struct event_call *call);
+
+/* A thread did not run for a while, in a call. -ENOMEM. */
+int call_tree_off_cpu(struct call_tree *tree, const struct process *process, const struct xpt_record_off_cpu *record);
+/*
+ * The call, before its own event: adds to call->states what it was blocked by, and emits what no call inside it has shown, for its
+ * program (NULL: none) and op (NULL: it is no operator, or unknown). -ENOMEM.
+ */
+int call_tree_take_off_cpu(struct call_tree *tree, struct call_thread *thread, struct program *program, struct op *op,
+			   struct event_call *call);
 
 /* An ioctl of a thread of a traced process, or an event on it, has submitted something. -ENOMEM. */
 int call_tree_submit(struct call_tree *tree, const struct process *process, __u32 tid, __u64 start, __u64 end);

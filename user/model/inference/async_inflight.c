@@ -133,6 +133,8 @@ static int open_write(struct async_inflight *async, struct open_inference *open)
 	bool failed = open->inference.outcome == OUTCOME_FAILED;
 	int error = 0;
 
+	if (open->program && is_enqueue(open))
+		states_add(&open->program->view.states, &open->inference.states);
 	if (open->program)
 		error = program_ended(open->program, open->inference.start, open->inference.completed, failed);
 	event_dispatch_emit(async->events, &event);
@@ -183,6 +185,7 @@ static struct wait_end wait_end(const struct event_call *call)
 		.status_name = call->status_name,
 		.counted = call->end_counts,
 		.counts = call->end_counts ? *call->end_counts : (struct xpt_counts){ 0 },
+		.states = call->states,
 	};
 }
 
@@ -207,6 +210,10 @@ static void open_end(struct async_inflight *async, struct open_inference *open, 
 	counter_samples_between(async->samples, open->counted ? &open->counts : NULL,
 				end->counted ? &end->counts : NULL, inference->tid == end->tid,
 				inference->end - inference->start, &inference->counts);
+	if (is_enqueue(open) && inference->states.calls && end->states.calls)
+		states_add(&inference->states, &end->states);
+	else if (is_enqueue(open))
+		inference->states = (struct model_states){ 0 };
 	link_append(&async->ended, &open->link);
 }
 
@@ -329,6 +336,7 @@ static struct event_inference inference_begun(const struct event_call *call, con
 		.status_name = call->status_name,
 		.in_queue = queue->enqueued,
 		.device = call->device,
+		.states = call->states,
 	};
 }
 

@@ -25,6 +25,7 @@ struct wait_end {
 	const char *status_name;
 	bool counted;
 	struct xpt_counts counts; /* when it returned */
+	struct model_states states;
 };
 
 #define ASYNC_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */

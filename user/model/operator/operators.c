@@ -312,6 +312,7 @@ static int operator_record(struct operator_set *operators, struct op *op, const 
 		error = coverage_operator(&operators->coverage, &place, call->inference, call->start, call->end);
 	op->view.recorded++;
 	op->view.tracing += call->tracing;
+	states_add(&op->view.states, &call->states);
 	op->view.unassigned += !call->inference;
 	if (call->inference || !op->program)
 		op->view.self_time += inside < took ? took - inside : 0;

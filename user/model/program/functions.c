@@ -314,6 +314,8 @@ static const size_t value_places[] = {
 	[XPT_MEANING_NEXT_SEQUENCE] = offsetof(struct event_call, next_sequence),
 };
 
+#define COUNTS_WORDS (2 * sizeof(struct xpt_counts) / sizeof(__u64))
+
 static void value_decode(struct event_call *call, unsigned int meaning, __u64 value)
 {
 	size_t place = meaning < sizeof(value_places) / sizeof(value_places[0]) ? value_places[meaning] : 0;
@@ -329,6 +331,32 @@ static __u64 value_tested(const struct function_fetch *fetch, __u64 value)
 	if (fetch->tests & XPT_TEST_MASK)
 		value &= fetch->mask;
 	return fetch->tests & XPT_TEST_EQUAL ? value == fetch->equal : value;
+}
+
+/*
+ * What is read at two moments one after the other need not agree to the nanosecond with the call's times, nor with each other where
+ * clocks of CPUs differ. A thread without a voluntary switch was never blocked: what else its CPU did, interrupts or work for a
+ * hypervisor, it waited for.
+ */
+static void states_decode(const struct xpt_task_state *state, struct event_call *call)
+{
+	const __u64 duration = call->end - call->start;
+	__u64 waited = state->waited < duration ? state->waited : duration;
+	__u64 off = (__s64)state->off_cpu < 0 ? 0 : state->off_cpu;
+
+	off = off < waited ? waited : off < duration ? off : duration;
+	if (!state->voluntary)
+		waited = off;
+	call->states = (struct model_states){
+		.calls = 1,
+		.cpu = duration - off,
+		.waited = waited,
+		.blocked = off - waited,
+		.voluntary = state->voluntary,
+		.involuntary = state->involuntary,
+		.minor_faults = state->minor,
+		.major_faults = state->major,
+	};
 }
 
 void function_decode(const struct function *function, const struct xpt_record_call *record, struct event_call *call)
@@ -353,6 +381,13 @@ void function_decode(const struct function *function, const struct xpt_record_ca
 			(const void *)&record->value[record->values + !!(record->flags & XPT_CALL_NUMBERED)];
 		call->end_counts = call->begin_counts + 1;
 	}
+	if ((record->depth & XPT_CALL_STATES) && call->end >= call->start)
+		states_decode(record->depth & XPT_CALL_STATES_FOLLOW ?
+				      (const void *)&record
+					      ->value[record->values + !!(record->flags & XPT_CALL_NUMBERED) +
+						      (record->flags & XPT_CALL_COUNTED ? COUNTS_WORDS : 0)] :
+				      &(const struct xpt_task_state){ 0 },
+			      call);
 	if (record->flags & XPT_CALL_NO_END && function->view.role != XPT_ROLE_WAIT)
 		return;
 	if (call_has(call, XPT_MEANING_STATUS))

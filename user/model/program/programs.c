@@ -25,6 +25,7 @@ static void program_free(struct program *program)
 	statistics_free(program->call);
 	statistics_free(program->tracing);
 	tokens_free(program->tokens);
+	free(program->neighbours);
 	free(program->name);
 	free(program);
 }
@@ -326,6 +327,8 @@ int program_record(struct program *program, const struct event_call *call)
 	if (call->no_end)
 		return 0;
 	view->tracing_inside += call->tracing_inside;
+	if (call->function->role != XPT_ROLE_ENQUEUE) /* else with its wait */
+		states_add(&view->states, &call->states);
 	if (call->tracing && statistics_record(&program->tracing, &view->tracing, call->tracing))
 		return -ENOMEM;
 	if (call->function->role == XPT_ROLE_EXECUTE)
@@ -340,6 +343,50 @@ int program_ended(struct program *program, __u64 start, __u64 end, bool failed)
 	if (failed)
 		program->view.errors++;
 	return statistics_record(&program->latency, &program->view.latency, end - start);
+}
+
+/* Adds to that of the same process and name; without memory nothing is. */
+static void neighbour_add(struct program *program, const struct model_neighbour *neighbour)
+{
+	static const struct model_neighbour others = { .name = "(others)" };
+	struct model_program *view = &program->view;
+	struct model_neighbour *all = program->neighbours, *found = NULL;
+
+	for (size_t i = 0; i < view->neighbour_count && !found; i++)
+		if (all[i].tgid == neighbour->tgid && !strcmp(all[i].name, neighbour->name))
+			found = &all[i];
+	if (!found && view->neighbour_count == MODEL_NEIGHBOURS_MAX)
+		found = &all[MODEL_NEIGHBOURS_MAX - 1];
+	if (!found) {
+		if (vec_reserve(program->neighbours, view->neighbour_count))
+			return;
+		view->neighbours = program->neighbours;
+		found = &program->neighbours[view->neighbour_count++];
+		*found = view->neighbour_count == MODEL_NEIGHBOURS_MAX ? others : *neighbour;
+		found->preempted = found->preempted_time = found->woke = found->woke_time = 0;
+	}
+	found->preempted += neighbour->preempted;
+	found->preempted_time += neighbour->preempted_time;
+	found->woke += neighbour->woke;
+	found->woke_time += neighbour->woke_time;
+}
+
+void program_meet(struct program *program, const struct event_off_cpu *off)
+{
+	const bool preempted = off->reason == XPT_OFF_CPU_PREEMPTED;
+	struct model_neighbour neighbour = { .tgid = preempted ? off->next_tgid : off->waker_tgid };
+
+	if (!(preempted ? off->next_tid : off->waker_tid))
+		return;
+	snprintf(neighbour.name, sizeof(neighbour.name), "%s", preempted ? off->next : off->waker);
+	if (preempted) {
+		neighbour.preempted = 1;
+		neighbour.preempted_time = off->end - off->start;
+	} else {
+		neighbour.woke = 1;
+		neighbour.woke_time = off->woken - off->start;
+	}
+	neighbour_add(program, &neighbour);
 }
 
 /* ---- evicted programs are added up in catch-all programs ---- */
@@ -371,6 +418,9 @@ static void program_fold(struct program *program, struct program *into)
 	statistics_fold(&into->call, &to->call, &program->call);
 	statistics_fold(&into->tracing, &to->tracing, &program->tracing);
 	to->tracing_inside += from->tracing_inside;
+	states_add(&to->states, &from->states);
+	for (size_t i = 0; i < from->neighbour_count; i++)
+		neighbour_add(into, &from->neighbours[i]);
 	tokens_fold(&program->tokens, &into->tokens);
 	to->tokens = tokens_view(into->tokens);
 }

@@ -44,6 +44,7 @@ struct program {
 	bool forgotten;		  /* freed when the batch closes gaps */
 	unsigned int open;	  /* inferences that no wait has ended, and jobs under way: it cannot be forgotten */
 	struct counting counting; /* of all that had the handle; the newest generation carries it */
+	struct model_neighbour *neighbours; /* as in view */
 };
 
 struct programs {
@@ -118,6 +119,9 @@ void programs_emit(const struct programs *programs, const struct program *progra
 int program_record(struct program *program, const struct event_call *call);
 /* What was enqueued or launched has ended. As program_record. */
 int program_ended(struct program *program, __u64 start, __u64 end, bool failed);
+
+/* A thread did not run in one of its calls: notes who had its CPU, or woke it. */
+void program_meet(struct program *program, const struct event_off_cpu *off);
 
 /*
  * Forgets released ones, in batches, when more than programs.keep are kept or MODEL_PROGRAMS_MAX of all: the latter also

@@ -254,6 +254,7 @@ enum derivation {
 	FROM_ENQUEUED,	  /* from the first time until the enqueue had returned */
 	FROM_QUEUE,	  /* counted, not timed */
 	FROM_TOKENS,	  /* of a batch of a language model */
+	FROM_STATES,	  /* of the thread */
 };
 
 struct column {
@@ -285,6 +286,9 @@ static const struct column columns[XPT_COLUMNS] = {
 	[XPT_COLUMN_TOKEN_RATE] = { "tokensPerSec", FROM_TOKENS, 0, 0 },
 	[XPT_COLUMN_FIRST_TOKEN] = { "firstTokenTime(Us)", FROM_TOKENS, 0, 0 },
 	[XPT_COLUMN_OUTPUT_TOKEN] = { "outputTokenTime(Us)", FROM_TOKENS, 0, 0 },
+	[XPT_COLUMN_CPU_TIME] = { "cpuTime(Us)", FROM_STATES, 0, 0 },
+	[XPT_COLUMN_WAITED_TIME] = { "waitedTime(Us)", FROM_STATES, 0, 0 },
+	[XPT_COLUMN_BLOCKED_TIME] = { "blockedTime(Us)", FROM_STATES, 0, 0 },
 };
 
 #define THOUSANDTHS 1000u
@@ -370,6 +374,13 @@ static int derive(const struct xpt_sample *sample, enum xpt_column column, uint6
 		return 0;
 	case FROM_TOKENS:
 		return tokens(sample, column, thousandths);
+	case FROM_STATES:
+		if (!sample->has_states)
+			return -ENODATA;
+		*thousandths = column == XPT_COLUMN_CPU_TIME	? sample->cpu_time :
+			       column == XPT_COLUMN_WAITED_TIME ? sample->waited_time :
+								  sample->blocked_time;
+		return 0;
 	case FROM_NOTHING:
 		break;
 	}

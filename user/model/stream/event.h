@@ -43,6 +43,7 @@ enum event_kind {
 	EVENT_READING = 17,  /* value of a counter */
 	EVENT_LAUNCH = 18,   /* a launch, once it is known in which operator it was made */
 	EVENT_CODE = 19,     /* a code object was loaded, found or unloaded */
+	EVENT_OFF_CPU = 22,  /* a thread did not run during a call that has an event; before that */
 	EVENT_BUDGET =
 		20, /* less or more is traced from here on, to keep the budget; its change may not outlive the event */
 };
@@ -87,6 +88,7 @@ struct event_call {
 		output_token; /* ns, as in model_tokens, that ended with the begin of this one; 0: none did */
 	const struct xpt_counts *begin_counts, *end_counts; /* as they were read; NULL: were not */
 	struct model_counts counts;			    /* of execute */
+	struct model_states states;
 };
 
 struct event_inference {
@@ -112,6 +114,7 @@ struct event_inference {
 	__u64 in_queue; /* inferences of the process and runtime that were enqueued and not waited for just before */
 	struct model_device_times device; /* of the enqueue's jobs, as far as seen when the wait returned */
 	struct model_counts counts;
+	struct model_states states; /* not known when one of its calls is not */
 };
 
 struct event_counter {
@@ -204,6 +207,19 @@ struct event_ioctl {
 	__s32 result; /* what it returned: an error when negative */
 };
 
+/* Blocked from start to woken, then waiting for a CPU until end; of a preempted one woken is start. */
+struct event_off_cpu {
+	enum xpt_off_cpu reason;
+	__u32 tgid, tid;
+	__u64 start, woken, end;
+	__s32 syscall;					  /* number; -1: none */
+	bool interrupt;					  /* woken by one */
+	__u32 next_tgid, next_tid, waker_tgid, waker_tid; /* tid 0: nobody, or not known */
+	const char *next, *waker;			  /* names of these threads; "" likewise */
+	const struct model_program *program;		  /* of the innermost call that it lies in; NULL: none */
+	const struct model_operator *op;		  /* if that is an operator; NULL: it is not, or not known */
+};
+
 /* In the counter's unit, of a sum per second. Sums and means hold from the reading before on. */
 struct event_reading {
 	const struct model_counter *counter;
@@ -290,6 +306,7 @@ struct event {
 		struct event_queue queue;
 		struct event_device device;
 		struct event_ioctl ioctl;
+		struct event_off_cpu off_cpu;
 		struct event_reading reading;
 		struct event_launch launch;
 		struct event_code code;

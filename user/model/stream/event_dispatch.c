@@ -112,6 +112,7 @@ int event_losses(const struct event *event)
 	case EVENT_DEVICE:
 	case EVENT_IOCTL:
 	case EVENT_READING:
+	case EVENT_OFF_CPU:
 		return 1;
 	case EVENT_INFERENCE: /* made of calls, which count themselves */
 	case EVENT_LAUNCH:
@@ -133,4 +134,30 @@ const char *loss_name(enum xpt_loss cause)
 const char *loss_description(enum xpt_loss cause)
 {
 	return (unsigned int)cause < LOSSES ? losses[cause].description : "for a cause that this version does not know";
+}
+
+void states_add(struct model_states *sum, const struct model_states *states)
+{
+	sum->calls += states->calls;
+	sum->cpu += states->cpu;
+	sum->waited += states->waited;
+	sum->blocked += states->blocked;
+	sum->voluntary += states->voluntary;
+	sum->involuntary += states->involuntary;
+	sum->minor_faults += states->minor_faults;
+	sum->major_faults += states->major_faults;
+	for (size_t i = 0; i < sizeof(sum->blocked_by) / sizeof(sum->blocked_by[0]); i++)
+		sum->blocked_by[i] += states->blocked_by[i];
+}
+
+const char *off_cpu_name(enum xpt_off_cpu reason)
+{
+	static const char *const names[] = {
+		[XPT_OFF_CPU_PREEMPTED] = "preempted", [XPT_OFF_CPU_FUTEX] = "futex",
+		[XPT_OFF_CPU_POLL] = "poll",	       [XPT_OFF_CPU_IO] = "io",
+		[XPT_OFF_CPU_IOCTL] = "ioctl",	       [XPT_OFF_CPU_FAULT] = "fault",
+		[XPT_OFF_CPU_SLEEP] = "sleep",	       [XPT_OFF_CPU_OTHER] = "other",
+	};
+
+	return names[reason];
 }

@@ -56,6 +56,34 @@ struct model_process {
 struct statistics;
 
 /*
+ * What the thread of a call did, or of several calls together: of an asynchronous inference its enqueue and its wait, without
+ * what lies between them. cpu, waited and blocked add up to the duration of the calls.
+ */
+struct model_states {
+	__u64 calls;				 /* number of calls; 0: not known */
+	__u64 cpu;				 /* ns that it ran */
+	__u64 waited;				 /* ns that it could have run and waited for a CPU */
+	__u64 blocked;				 /* ns that it waited for anything else */
+	__u64 voluntary, involuntary;		 /* context switches: it blocked; it was preempted */
+	__u64 minor_faults, major_faults;	 /* page faults without and with I/O */
+	__u64 blocked_by[XPT_OFF_CPU_OTHER + 1]; /* ns of blocked, by enum xpt_off_cpu; all 0: not recorded */
+};
+
+void states_add(struct model_states *sum, const struct model_states *states);
+
+const char *off_cpu_name(enum xpt_off_cpu reason); /* "futex": for machines */
+
+#define MODEL_NEIGHBOURS_MAX 64 /* of a program; further ones are the last, "(others)" */
+
+/* Threads of a process with the same name that ran in place of those of a program, or woke them. */
+struct model_neighbour {
+	__u32 tgid; /* 0: of the kernel, or several */
+	char name[XPT_TASK_NAME_LEN];
+	__u64 preempted, preempted_time; /* how often they took the CPU; ns until those of the program ran again */
+	__u64 woke, woke_time;		 /* how often they woke; ns that those of the program had been blocked */
+};
+
+/*
  * An engine, ring or queue of a device, as the events of its driver name it. Strings are valid UTF-8 only by luck. Lives as
  * long as the model.
  */
@@ -93,6 +121,7 @@ struct model_operator {
 	__u64 tracing;	      /* ns that probes took of all executions, with those of what is inside; 0: unknown */
 	__u64 unassigned;     /* of them: the inference is not known */
 	const struct statistics *duration; /* ns, with what is inside; NULL: none yet */
+	struct model_states states;	   /* with what is inside */
 	/* Of what was made while it was the innermost operator that was open on the thread: */
 	__u64 launches;		 /* recorded ones, layers not counted */
 	__u64 jobs, failed_jobs; /* submitted, and ended by now, also after the operator itself */
@@ -236,6 +265,9 @@ struct model_program {
 	/* Of jobs that were submitted by its recorded inferences, layers not counted, and have ended. As in model_device_times. */
 	__u64 jobs, failed_jobs;
 	__u64 device_time, queue_time, busy_time;
+	struct model_states states; /* of its recorded inferences, layers not counted */
+	const struct model_neighbour *neighbours;
+	size_t neighbour_count;
 	/* Of its recorded calls in which operators were seen: */
 	__u64 stepped;	       /* how many they are */
 	__u64 stepped_time;    /* ns, of all together */

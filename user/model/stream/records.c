@@ -36,7 +36,8 @@ static size_t call_bytes_of(const void *record)
 
 	return (call->values + (call->flags & XPT_CALL_NUMBERED ? 1u : 0) + (call->flags & XPT_CALL_WAITS ? 1u : 0)) *
 		       sizeof(__u64) +
-	       (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) : 0);
+	       (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) : 0) +
+	       (call->depth & XPT_CALL_STATES_FOLLOW ? sizeof(struct xpt_task_state) : 0);
 }
 
 static size_t stack_bytes_of(const void *record)
@@ -65,6 +66,7 @@ static const struct record_kind {
 	[XPT_RECORD_TASK] = { sizeof(struct xpt_record_task), NULL, RANK_AFTER },
 	[XPT_RECORD_EVENT] = { sizeof(struct xpt_record_event), NULL, RANK_KNOWN_FIRST },
 	[XPT_RECORD_IOCTL] = { sizeof(struct xpt_record_ioctl), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_OFF_CPU] = { sizeof(struct xpt_record_off_cpu), NULL, RANK_KNOWN_FIRST },
 	[XPT_RECORD_REGION] = { sizeof(struct xpt_record_region), NULL, RANK_KNOWN_FIRST },
 	[XPT_RECORD_REGION_NAME] = { sizeof(struct xpt_record_region_name), region_name_bytes_of, RANK_KNOWN_FIRST },
 	[XPT_RECORD_SPEC] = TEXT(RANK_KNOWN_FIRST),

@@ -44,6 +44,18 @@ static void read_counts(const struct model_counts *counts, struct xpt_sample *sa
 		sample->counter[i] = i < counts->count ? counts->value[i] : NAN;
 }
 
+static void read_states(const struct model_states *states, struct xpt_sample *sample)
+{
+	sample->has_states = states->calls > 0;
+	sample->cpu_time = states->cpu;
+	sample->waited_time = states->waited;
+	sample->blocked_time = states->blocked;
+	sample->voluntary_switches = (__u32)states->voluntary;
+	sample->involuntary_switches = (__u32)states->involuntary;
+	sample->minor_faults = states->minor_faults;
+	sample->major_faults = (__u32)states->major_faults;
+}
+
 static void read_call(const struct event_call *call, struct inference *result)
 {
 	*result = (struct inference){
@@ -68,6 +80,7 @@ static void read_call(const struct event_call *call, struct inference *result)
 			    .output_token = call->output_token },
 	};
 	read_counts(&call->counts, &result->sample);
+	read_states(&call->states, &result->sample);
 	if (call->function->role != XPT_ROLE_LAUNCH) {
 		read_device(&call->device, &result->sample);
 		return;
@@ -110,6 +123,7 @@ static void read_inference(const struct event_inference *inference, bool unpaire
 	};
 	read_device(&inference->device, &result->sample);
 	read_counts(&inference->counts, &result->sample);
+	read_states(&inference->states, &result->sample);
 }
 
 static void read_region(const struct event_region *region, struct inference *result)
@@ -183,6 +197,8 @@ __u64 event_time(const struct event *event)
 		return event->device.time;
 	case EVENT_IOCTL:
 		return event->ioctl.end;
+	case EVENT_OFF_CPU:
+		return event->off_cpu.end;
 	case EVENT_READING:
 		return event->reading.time;
 	case EVENT_LAUNCH:

@@ -594,6 +594,7 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 		return take_device(event, into);
 	case EVENT_PROCESS:
 	case EVENT_THREAD:
+	case EVENT_OFF_CPU: /* in recordings only */
 	case EVENT_READING: /* sessions read none */
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:

@@ -21,10 +21,14 @@
 static const struct {
 	const char *name;
 	enum trigger_measure measure;
-} measures[] = { { "latency", TRIGGER_LATENCY },
-		 { "error", TRIGGER_ERROR },
-		 { "mean", TRIGGER_MEAN },
-		 { "max", TRIGGER_MAX } };
+	const char *shown; /* in a reason; NULL: as name */
+} measures[] = { { "latency", TRIGGER_LATENCY, NULL },
+		 { "error", TRIGGER_ERROR, NULL },
+		 { "mean", TRIGGER_MEAN, NULL },
+		 { "max", TRIGGER_MAX, NULL },
+		 { "cpu", TRIGGER_CPU, "CPU time" },
+		 { "waited", TRIGGER_WAITED, "waiting time" },
+		 { "blocked", TRIGGER_BLOCKED, "blocked time" } };
 #define MEASURES (sizeof(measures) / sizeof(measures[0]))
 
 static const struct {
@@ -32,6 +36,28 @@ static const struct {
 	__u64 factor; /* ns */
 } units[] = { { "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }, { "m", 60000000000 } };
 #define UNITS (sizeof(units) / sizeof(units[0]))
+
+/* Of one that is no percentile. */
+static const char *measure_name(enum trigger_measure measure)
+{
+	for (size_t i = 0; i < MEASURES; i++)
+		if (measures[i].measure == measure)
+			return measures[i].name;
+	return "";
+}
+
+bool trigger_is_of_one(const struct trigger_condition *condition)
+{
+	switch (condition->measure) {
+	case TRIGGER_LATENCY:
+	case TRIGGER_CPU:
+	case TRIGGER_WAITED:
+	case TRIGGER_BLOCKED:
+		return true;
+	default:
+		return false;
+	}
+}
 
 struct scanner {
 	const char *at;
@@ -203,9 +229,10 @@ static int parse_measure(struct scanner *scanner, struct trigger_condition *cond
 		scanner->at += length;
 		return 0;
 	}
-	return refuse(scanner, scanner->at, length,
-		      "is not known: latency, error, mean, max or a percentile, as in " LATENCY_EXAMPLE
-		      " or " WINDOW_EXAMPLE);
+	return refuse(
+		scanner, scanner->at, length,
+		"is not known: latency, cpu, waited, blocked, error, mean, max or a percentile, as in " LATENCY_EXAMPLE
+		" or " WINDOW_EXAMPLE);
 }
 
 static int parse_comparison(struct scanner *scanner, const char *example, struct trigger_condition *condition)
@@ -267,17 +294,17 @@ static int parse_end(struct scanner *scanner, const struct trigger_condition *co
 	if (!*scanner->at)
 		return 0;
 	length = word_length(scanner->at);
-	if (condition->measure == TRIGGER_LATENCY && length == 4 && !strncmp(scanner->at, "over", 4))
+	if (trigger_is_of_one(condition) && length == 4 && !strncmp(scanner->at, "over", 4))
 		return refuse(scanner, scanner->at, strlen(scanner->at),
-			      "is too much: latency is of one inference, as in " LATENCY_EXAMPLE
-			      " or 'max > 20ms over 5s'");
+			      "is too much: %s is of one inference, as in " LATENCY_EXAMPLE " or 'max > 20ms over 5s'",
+			      measure_name(condition->measure));
 	if (length == 2 && !strncmp(scanner->at, "of", 2))
 		return refuse(scanner, scanner->at, strlen(scanner->at),
 			      "is too much: programs are not chosen in a trigger, as in " LATENCY_EXAMPLE);
 	return refuse(scanner, scanner->at, strlen(scanner->at), "is too much, as in %s",
-		      condition->measure == TRIGGER_ERROR   ? "'error'" :
-		      condition->measure == TRIGGER_LATENCY ? LATENCY_EXAMPLE :
-							      WINDOW_EXAMPLE);
+		      condition->measure == TRIGGER_ERROR ? "'error'" :
+		      trigger_is_of_one(condition)	  ? LATENCY_EXAMPLE :
+							    WINDOW_EXAMPLE);
 }
 
 int trigger_text_parse(const char *text, struct trigger_condition *condition, char *reason, size_t size)
@@ -289,10 +316,10 @@ int trigger_text_parse(const char *text, struct trigger_condition *condition, ch
 	*condition = (struct trigger_condition){ 0 };
 	error = parse_measure(&scanner, condition);
 	if (!error && condition->measure != TRIGGER_ERROR) {
-		example = condition->measure == TRIGGER_LATENCY ? LATENCY_EXAMPLE : WINDOW_EXAMPLE;
+		example = trigger_is_of_one(condition) ? LATENCY_EXAMPLE : WINDOW_EXAMPLE;
 		error = parse_comparison(&scanner, example, condition);
 		error = error ?: parse_limit(&scanner, example, condition);
-		if (condition->measure != TRIGGER_LATENCY)
+		if (!trigger_is_of_one(condition))
 			error = error ?: parse_window(&scanner, condition);
 	}
 	return error ?: parse_end(&scanner, condition);
@@ -321,7 +348,7 @@ void trigger_text_measure(struct text *text, const struct trigger_condition *con
 	}
 	for (size_t i = 0; i < MEASURES; i++)
 		if (measures[i].measure == condition->measure)
-			text_string(text, measures[i].name);
+			text_string(text, measures[i].shown ?: measures[i].name);
 }
 
 void trigger_text_time(struct text *text, __u64 nanoseconds)

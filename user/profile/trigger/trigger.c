@@ -263,6 +263,21 @@ static int add_to_window(struct trigger *trigger, __u64 id, __u64 end, __u64 lat
 	return evaluate(trigger, program);
 }
 
+/* Of a measure of one inference; false: it is not known. */
+static bool read_measure(enum trigger_measure measure, const struct trigger_inference *inference, __u64 *value)
+{
+	const struct model_states *states = inference->states;
+
+	if (measure == TRIGGER_LATENCY) {
+		*value = inference->end - inference->start;
+		return inference->end >= inference->start;
+	}
+	if (!states || !states->calls)
+		return false;
+	*value = measure == TRIGGER_CPU ? states->cpu : measure == TRIGGER_WAITED ? states->waited : states->blocked;
+	return true;
+}
+
 int trigger_inference(struct trigger *trigger, const struct trigger_inference *inference)
 {
 	__u64 latency = inference->end - inference->start;
@@ -270,11 +285,13 @@ int trigger_inference(struct trigger *trigger, const struct trigger_inference *i
 
 	if (trigger->condition.measure == TRIGGER_ERROR)
 		return inference->failed ? fire(trigger, inference->program, known ? latency : 0, 1) : 0;
+	if (trigger_is_of_one(&trigger->condition))
+		known = read_measure(trigger->condition.measure, inference, &latency);
 	if (!known) {
 		trigger->losses.left_out++;
 		return 0;
 	}
-	if (trigger->condition.measure != TRIGGER_LATENCY)
+	if (!trigger_is_of_one(&trigger->condition))
 		return add_to_window(trigger, inference->program, inference->end, latency);
 	return is_beyond(&trigger->condition, latency, 1) ? fire(trigger, inference->program, latency, 1) : 0;
 }

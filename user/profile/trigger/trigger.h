@@ -3,7 +3,7 @@
  * When to save a window of continuous profiling: a condition on inferences (profile/trigger/text.h), fed with every inference
  * of the programs it is for. Logic only: no clock, no kernel, no files.
  *
- * latency and error fire with every inference that fits. The others are kept for each program on its own and are
+ * latency, cpu, waited, blocked and error fire with every inference that fits. The others are kept for each program on its own and are
  * evaluated with each of its inferences. They fire when they go beyond the limit, and again only after they were once
  * not beyond it: at or below it, with >= below it. A percentile (nearest rank) or mean of fewer than TRIGGER_LEAST
  * inferences is not valid: it neither fires nor counts as not beyond. max has no such least number, and stays beyond
@@ -26,11 +26,15 @@
 #include <stddef.h>
 
 #include "base/core/text.h"
+#include "model/stream/objects.h"
 
 /*
  * The text of a trigger:
  *
  *     latency > 20ms           one inference
+ *     waited > 5ms             its thread could have run and waited for a CPU
+ *     blocked > 5ms            its thread waited for anything else
+ *     cpu > 5ms                its thread ran
  *     p99.9 >= 10ms over 5s    a percentile, p50 as well as p99.999, of the inferences that ended in that time
  *     mean > 1.5ms over 1m     the same of their mean
  *     max > 20ms over 30s      and of the longest
@@ -50,6 +54,9 @@ enum trigger_measure {
 	TRIGGER_PERCENTILE,
 	TRIGGER_MEAN,
 	TRIGGER_MAX,
+	TRIGGER_CPU,
+	TRIGGER_WAITED,
+	TRIGGER_BLOCKED,
 };
 
 struct trigger_condition {
@@ -57,7 +64,7 @@ struct trigger_condition {
 	unsigned int percentile; /* 99900 is p99.9; 1 to 99999 */
 	bool at_least;		 /* >= */
 	__u64 limit;		 /* ns, 1 to TRIGGER_TIME_MAX; 0: TRIGGER_ERROR */
-	__u64 window;		 /* ns, TRIGGER_WINDOW_MIN to TRIGGER_TIME_MAX; 0: TRIGGER_LATENCY, TRIGGER_ERROR */
+	__u64 window;		 /* ns, TRIGGER_WINDOW_MIN to TRIGGER_TIME_MAX; 0: it is of one inference */
 };
 
 /*
@@ -66,7 +73,9 @@ struct trigger_condition {
  */
 int trigger_text_parse(const char *text, struct trigger_condition *condition, char *reason, size_t size);
 
-/* "p99.9", "latency" */
+/* Whether it is of a single inference, and compared with a time. */
+bool trigger_is_of_one(const struct trigger_condition *condition);
+/* In a reason: "p99.9", "latency", "waiting time" */
 void trigger_text_measure(struct text *text, const struct trigger_condition *condition);
 /* Exactly, in the largest unit up to seconds that is not larger than it: "1.5 ms". */
 void trigger_text_time(struct text *text, __u64 nanoseconds);
@@ -83,17 +92,18 @@ struct trigger_inference {
 	__u64 program;	  /* its id */
 	__u64 start, end; /* ns of CLOCK_MONOTONIC; ends need not be in order. end < start: its latency is not known */
 	bool failed;	  /* it counts in latencies all the same */
+	const struct model_states *states; /* of its thread; NULL, or of no calls: not known */
 };
 
 /* What fired last. */
 struct trigger_firing {
 	__u64 program;
-	__u64 value;	  /* ns: the latency, or what the percentile, the mean (rounded up) or the maximum was */
-	__u64 inferences; /* that it is of; 1 for latency and error */
+	__u64 value; /* ns: the latency, the thread's time, or what the percentile, the mean (rounded up) or the maximum was */
+	__u64 inferences; /* that it is of; 1 where there is no window */
 };
 
 struct trigger_losses {
-	__u64 left_out;	 /* inferences that ended before the window, or with a latency that is not known */
+	__u64 left_out;	 /* inferences that ended before the window, or of which the measure is not known */
 	__u64 forgotten; /* programs */
 };
 

@@ -257,6 +257,26 @@ static void add_counts(struct text *text, const struct model_counts *counts)
 	text_literal(text, "}");
 }
 
+/* What did not happen is left out; the time on the CPU is there where states are known at all. */
+static void add_states(struct text *text, const struct model_states *states)
+{
+	if (!states->calls)
+		return;
+	chrome_microseconds(text, ",\"cpu_us\":", states->cpu);
+	if (states->waited)
+		chrome_microseconds(text, ",\"waited_us\":", states->waited);
+	if (states->blocked)
+		chrome_microseconds(text, ",\"blocked_us\":", states->blocked);
+	if (states->voluntary)
+		chrome_unsigned(text, ",\"voluntary_switches\":", states->voluntary);
+	if (states->involuntary)
+		chrome_unsigned(text, ",\"involuntary_switches\":", states->involuntary);
+	if (states->minor_faults)
+		chrome_unsigned(text, ",\"minor_faults\":", states->minor_faults);
+	if (states->major_faults)
+		chrome_unsigned(text, ",\"major_faults\":", states->major_faults);
+}
+
 /* Everything in the arguments behind function and role. */
 static void add_arguments(struct text *text, const struct event_call *call)
 {
@@ -278,6 +298,7 @@ static void add_arguments(struct text *text, const struct event_call *call)
 		chrome_unsigned(text, ",\"sample\":", call->sample);
 	add_device_times(text, &call->device);
 	add_counts(text, &call->counts);
+	add_states(text, &call->states);
 }
 
 static void add_operator(struct text *text, const struct event_call *call)
@@ -353,6 +374,7 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 		text_literal(text, ",\"failed\":true");
 	add_device_times(text, &inference->device);
 	add_counts(text, &inference->counts);
+	add_states(text, &inference->states);
 	text_literal(text, "}}");
 	chrome_begin(events, 'e', inference->tgid, inference->tid,
 		     inference->end > inference->start ? inference->end : inference->start);
@@ -458,6 +480,58 @@ static void add_reading(struct chrome_events *events, const struct event_reading
 	text_literal(text, "\":");
 	text_real(text, reading->value);
 	text_literal(text, "}}");
+}
+
+static void add_other_thread(struct text *text, const char *key, const char *name, __u32 tgid, __u32 tid)
+{
+	json_begin(text, key, '{');
+	json_add_text(text, "name", name);
+	json_add_unsigned(text, "pid", tgid);
+	json_add_unsigned(text, "tid", tid);
+	json_end(text, '}');
+}
+
+/* Below the call that it lies in: blocked, then waiting for a CPU. */
+static void add_off_cpu_slice(struct chrome_events *events, const struct event_off_cpu *off, __u64 start, __u64 end,
+			      bool blocked)
+{
+	struct text *text = events->text;
+
+	chrome_begin(events, 'X', off->tgid, off->tid, start);
+	chrome_span(text, start, end);
+	if (blocked) {
+		chrome_string(text, ",\"name\":", off_cpu_name(off->reason));
+		text_string(text, off->reason == XPT_OFF_CPU_IO || off->reason == XPT_OFF_CPU_FAULT ?
+					  ",\"cname\":\"thread_state_iowait\"" :
+					  ",\"cname\":\"thread_state_sleeping\"");
+	} else {
+		text_literal(text, ",\"name\":\"waiting for a CPU");
+		if (off->reason == XPT_OFF_CPU_PREEMPTED && *off->next) {
+			text_literal(text, ": ");
+			text_json_part(text, off->next, strlen(off->next));
+		}
+		text_literal(text, "\",\"cname\":\"thread_state_runnable\"");
+	}
+	text_literal(text, ",\"cat\":\"off_cpu\"");
+	json_begin(text, "args", '{');
+	json_add_text(text, "reason", off_cpu_name(off->reason));
+	if (off->syscall >= 0)
+		json_add_unsigned(text, "syscall", (__u64)off->syscall);
+	if (*off->next)
+		add_other_thread(text, "ran_instead", off->next, off->next_tgid, off->next_tid);
+	if (*off->waker)
+		add_other_thread(text, "woken_by", off->waker, off->waker_tgid, off->waker_tid);
+	else if (off->interrupt)
+		json_add_text(text, "woken_by", "interrupt");
+	text_literal(text, "}}");
+}
+
+static void add_off_cpu(struct chrome_events *events, const struct event_off_cpu *off)
+{
+	if (off->woken > off->start)
+		add_off_cpu_slice(events, off, off->start, off->woken, true);
+	if (off->end > off->woken)
+		add_off_cpu_slice(events, off, off->woken, off->end, false);
 }
 
 static void begin_process_instant(struct chrome_events *events, __u32 tgid, __u32 tid, __u64 time)
@@ -693,6 +767,9 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 		break;
 	case EVENT_IOCTL:
 		add_ioctl(events, &event->ioctl);
+		break;
+	case EVENT_OFF_CPU:
+		add_off_cpu(events, &event->off_cpu);
 		break;
 	case EVENT_READING:
 		add_reading(events, &event->reading);

@@ -31,6 +31,13 @@ enum {
 	FLAT_TOKEN_RATE,
 	FLAT_FIRST_TOKEN,
 	FLAT_OUTPUT_TOKEN,
+	FLAT_CPU,
+	FLAT_WAITED,
+	FLAT_BLOCKED,
+	FLAT_VOLUNTARY,
+	FLAT_INVOLUNTARY,
+	FLAT_MINOR_FAULTS,
+	FLAT_MAJOR_FAULTS,
 	FLAT_JOBS,
 	FLAT_JOBS_DEVICE,
 	FLAT_JOBS_QUEUE,
@@ -65,6 +72,13 @@ static const char *const names[FLAT_COLUMNS] = {
 	[FLAT_TOKEN_RATE] = "tokens_per_s",
 	[FLAT_FIRST_TOKEN] = "first_token_us",
 	[FLAT_OUTPUT_TOKEN] = "output_token_us",
+	[FLAT_CPU] = "cpu_us",
+	[FLAT_WAITED] = "waited_us",
+	[FLAT_BLOCKED] = "blocked_us",
+	[FLAT_VOLUNTARY] = "voluntary_switches",
+	[FLAT_INVOLUNTARY] = "involuntary_switches",
+	[FLAT_MINOR_FAULTS] = "minor_faults",
+	[FLAT_MAJOR_FAULTS] = "major_faults",
 	[FLAT_JOBS] = "jobs",
 	[FLAT_JOBS_DEVICE] = "jobs_device_us",
 	[FLAT_JOBS_QUEUE] = "jobs_queue_us",
@@ -78,7 +92,7 @@ static const char *const names[FLAT_COLUMNS] = {
 	[FLAT_HANDLE] = "handle",
 };
 
-/* Those from FLAT_DURATION to FLAT_OUTPUT_TOKEN, as samples have them. */
+/* Those from FLAT_DURATION to FLAT_BLOCKED, as samples have them. */
 static const enum xpt_column sources[] = {
 	[FLAT_DURATION] = XPT_COLUMN_TOTAL_ROUND_TRIP,
 	[FLAT_ENQUEUE] = XPT_COLUMN_ENQUEUE,
@@ -93,6 +107,9 @@ static const enum xpt_column sources[] = {
 	[FLAT_TOKEN_RATE] = XPT_COLUMN_TOKEN_RATE,
 	[FLAT_FIRST_TOKEN] = XPT_COLUMN_FIRST_TOKEN,
 	[FLAT_OUTPUT_TOKEN] = XPT_COLUMN_OUTPUT_TOKEN,
+	[FLAT_CPU] = XPT_COLUMN_CPU_TIME,
+	[FLAT_WAITED] = XPT_COLUMN_WAITED_TIME,
+	[FLAT_BLOCKED] = XPT_COLUMN_BLOCKED_TIME,
 };
 
 _Static_assert(FLAT_COLUMNS + XPT_SAMPLE_COUNTERS <= 64, "a bit each");
@@ -139,8 +156,10 @@ static bool has_value(const struct flat_row *row, unsigned int column)
 	switch (column) {
 	case FLAT_START:
 		return row->start;
-	case FLAT_DURATION ... FLAT_OUTPUT_TOKEN:
+	case FLAT_DURATION ... FLAT_BLOCKED:
 		return !xpt_sample_column(sample, sources[column], &thousandths);
+	case FLAT_VOLUNTARY ... FLAT_MAJOR_FAULTS:
+		return sample->has_states;
 	case FLAT_JOBS:
 		return sample->jobs;
 	case FLAT_JOBS_DEVICE:
@@ -182,9 +201,21 @@ static void add_field(struct text *text, const struct flat_row *row, unsigned in
 	case FLAT_START:
 		add_time(text, row->start);
 		break;
-	case FLAT_DURATION ... FLAT_OUTPUT_TOKEN:
+	case FLAT_DURATION ... FLAT_BLOCKED:
 		if (!xpt_sample_column(sample, sources[column], &thousandths))
 			latency_value(text, latencies_column_whole(sources[column]), thousandths);
+		break;
+	case FLAT_VOLUNTARY:
+		text_unsigned(text, sample->voluntary_switches);
+		break;
+	case FLAT_INVOLUNTARY:
+		text_unsigned(text, sample->involuntary_switches);
+		break;
+	case FLAT_MINOR_FAULTS:
+		text_unsigned(text, sample->minor_faults);
+		break;
+	case FLAT_MAJOR_FAULTS:
+		text_unsigned(text, sample->major_faults);
 		break;
 	case FLAT_JOBS:
 		text_unsigned(text, sample->jobs);
@@ -309,7 +340,7 @@ static const char *const summary_names[SUMMARY_COLUMNS] = {
 
 #define IDENTITY (FLAT_PROGRAM + 1)
 #define FIGURES_FIRST (IDENTITY + SUMMARY_COLUMNS) /* one bit a column, whatever the number of its figures */
-#define FIGURES (FLAT_OUTPUT_TOKEN - FLAT_DURATION + 1)
+#define FIGURES (FLAT_BLOCKED - FLAT_DURATION + 1)
 
 static flat_columns program_columns(const struct xpt_profile_report *report, const struct xpt_program_report *program)
 {

@@ -13,7 +13,7 @@
 #define ROWS_MAX 40
 
 /* Columns that are shown only where they have values. */
-enum { NET = 5, LAUNCHES = 9, DEVICE_TOTAL, DEVICE_MEAN };
+enum { NET = 5, CPU = 9, WAITED, BLOCKED, LAUNCHES, DEVICE_TOTAL, DEVICE_MEAN };
 
 /* Operators of all programs, those of a program next to each other; those of none by process. */
 struct rows {
@@ -94,6 +94,18 @@ static void fill_net(struct columns *columns, double time, __u64 tracing, __u64 
 		columns_unknown(columns, 1);
 }
 
+/* What its threads did, as means. */
+static void fill_states(struct columns *columns, const struct model_states *states)
+{
+	if (!states->calls) {
+		columns_unknown(columns, 3);
+		return;
+	}
+	columns_time(columns, (double)states->cpu / (double)states->calls);
+	columns_time(columns, (double)states->waited / (double)states->calls);
+	columns_time(columns, (double)states->blocked / (double)states->calls);
+}
+
 /* What it made on its thread. */
 static void fill_work(struct columns *columns, const struct model_operator *op)
 {
@@ -121,6 +133,7 @@ static void fill_operator(struct columns *columns, const struct model_operator *
 	} else {
 		columns_unknown(columns, 5);
 	}
+	fill_states(columns, &op->states);
 	fill_work(columns, op);
 }
 
@@ -137,7 +150,7 @@ static void fill_rest(struct columns *columns, const struct model_program *progr
 	columns_share(columns, rest, (double)program->stepped_time);
 	columns_time(columns, rest / (double)program->stepped);
 	fill_net(columns, rest, program->stepped_tracing - program->covered_tracing, program->stepped);
-	columns_unknown(columns, 6);
+	columns_unknown(columns, 9);
 }
 
 static void fill(struct columns *columns, const void *context)
@@ -154,16 +167,18 @@ static void fill(struct columns *columns, const void *context)
 /* Columns in which no operator of the program has anything are not shown. */
 static void define(struct columns *columns, const struct rows *rows)
 {
-	bool launched = false, timed = false, measured = false;
+	bool launched = false, timed = false, measured = false, off_cpu = false;
 
 	for (size_t i = 0; i < rows->count; i++) {
 		launched |= rows->op[i]->launches > 0;
 		timed |= rows->op[i]->device_time > 0;
 		measured |= rows->op[i]->tracing > 0;
+		off_cpu |= rows->op[i]->states.waited + rows->op[i]->states.blocked > 0;
 	}
-	COLUMNS_TITLES(columns, "<OPERATOR", "<TYPE", "COUNT", "SHARE", "MEAN", "NET", "P50", "P99", "STDDEV",
-		       "LAUNCHES", "DEVICE", "DEVICE/RUN");
+	COLUMNS_TITLES(columns, "<OPERATOR", "<TYPE", "COUNT", "SHARE", "MEAN", "NET", "P50", "P99", "STDDEV", "CPU",
+		       "WAITED", "BLOCKED", "LAUNCHES", "DEVICE", "DEVICE/RUN");
 	columns->column[NET].hidden = !measured;
+	columns->column[CPU].hidden = columns->column[WAITED].hidden = columns->column[BLOCKED].hidden = !off_cpu;
 	columns->column[LAUNCHES].hidden = !launched;
 	columns->column[DEVICE_TOTAL].hidden = columns->column[DEVICE_MEAN].hidden = !timed;
 }

@@ -85,6 +85,7 @@ static int row_merge(struct summary_row *into, const struct summary_row *from)
 	into->all_queue += from->all_queue;
 	into->all_busy += from->all_busy;
 	into->tracing_inside += from->tracing_inside;
+	states_add(&into->states, &from->states);
 	into->stepped |= from->stepped;
 	error = statistics_join(&into->statistics, &into->merged, from->statistics);
 	return error ?: statistics_join(&into->tracing, &into->merged_tracing, from->tracing);
@@ -142,6 +143,7 @@ int summary_programs(const struct model *model, struct summary_rows *rows)
 			.statistics = program->latency,
 			.tracing = program->tracing,
 			.tracing_inside = program->tracing_inside,
+			.states = program->states,
 			.stepped = program->stepped > 0,
 			.call_time = program->call ? (double)statistics_sum(program->call) : 0,
 			.timed_calls = program->call ? statistics_count(program->call) : 0,
@@ -175,21 +177,58 @@ static int compare_device(const void *a, const void *b)
 	return strcmp(first->name, second->name);
 }
 
-int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows)
+/* Those of the rows that are wanted; they share what all have. */
+static int rows_select(const struct summary_rows *all, bool (*wanted)(const struct summary_row *row),
+		       struct summary_rows *rows)
 {
-	int error = rows_allocate(rows, programs->count);
-	size_t i;
+	int error = rows_allocate(rows, all->count);
 
-	for (i = 0; i < programs->count && !error; i++) {
-		if (!programs->row[i].jobs)
+	for (size_t i = 0; i < all->count && !error; i++) {
+		if (!wanted(&all->row[i]))
 			continue;
-		rows->row[rows->count] = programs->row[i];
+		rows->row[rows->count] = all->row[i];
 		rows->row[rows->count].merged_tracing = NULL;
 		rows->row[rows->count++].merged = NULL;
 	}
+	return error;
+}
+
+static bool has_jobs(const struct summary_row *row)
+{
+	return row->jobs;
+}
+
+int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows)
+{
+	int error = rows_select(programs, has_jobs, rows);
+
 	if (!error)
 		qsort(rows->row, rows->count, sizeof(*rows->row), compare_device);
 	return error;
+}
+
+static bool has_states(const struct summary_row *row)
+{
+	return row->states.calls;
+}
+
+int summary_states(const struct summary_rows *programs, struct summary_rows *rows)
+{
+	return rows_select(programs, has_states, rows);
+}
+
+static bool has_reasons(const struct summary_row *row)
+{
+	__u64 sum = 0;
+
+	for (int reason = XPT_OFF_CPU_PREEMPTED; reason <= XPT_OFF_CPU_OTHER; reason++)
+		sum += row->states.blocked_by[reason];
+	return sum;
+}
+
+int summary_reasons(const struct summary_rows *programs, struct summary_rows *rows)
+{
+	return rows_select(programs, has_reasons, rows);
 }
 
 static int compare_queues(const void *a, const void *b)

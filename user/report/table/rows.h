@@ -25,8 +25,9 @@ struct summary_row {
 	/* ns that probes took of each recorded call of a program; NULL: unknown. And when it was made for this row. */
 	const struct statistics *tracing;
 	struct statistics *merged_tracing;
-	__u64 tracing_inside; /* ns, of all together: by what lies inside */
-	bool stepped;	      /* operators were recorded */
+	struct model_states states; /* of the recorded ones; programs only */
+	__u64 tracing_inside;	    /* ns, of all together: by what lies inside */
+	bool stepped;		    /* operators were recorded */
 };
 
 struct summary_rows {
@@ -45,6 +46,10 @@ int summary_programs(const struct model *model, struct summary_rows *rows);
 __u64 summary_tracing(const struct summary_row *row, __u64 *latency);
 /* Of these rows, those that have jobs, ordered by what all calls have taken of devices. Shares what rows has. */
 int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows);
+/* Of these rows, those of which is known what their threads did, in the same order. Shares what rows has. */
+int summary_states(const struct summary_rows *programs, struct summary_rows *rows);
+/* Of which it is known what they were blocked by. */
+int summary_reasons(const struct summary_rows *programs, struct summary_rows *rows);
 int summary_functions(const struct model *model, struct summary_rows *rows);
 int summary_regions(const struct model *model, struct summary_rows *rows);
 void summary_rows_free(struct summary_rows *rows);

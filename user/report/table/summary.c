@@ -12,6 +12,7 @@
 
 #define ROWS_MAX 40
 #define CODE_ROWS_MAX 20
+#define NEIGHBOURS_MAX 10
 
 /* Positions of the columns that all tables share. */
 enum { COLUMN_NAME, COLUMN_RUNTIME, COLUMN_PID, COLUMN_COUNT, COLUMN_RECORDED };
@@ -118,6 +119,23 @@ static void fill_device_work(struct columns *columns, const struct summary_row *
 	columns_share(columns, row->all_busy, seconds * 1e9);
 }
 
+/* Means of an inference; of switches and faults the sums. */
+static void fill_states(struct columns *columns, const struct summary_row *row, double seconds)
+{
+	const struct model_states *states = &row->states;
+	const double calls = (double)states->calls;
+
+	(void)seconds;
+	fill_common(columns, row);
+	columns_time(columns, (double)states->cpu / calls);
+	columns_time(columns, (double)states->waited / calls);
+	columns_time(columns, (double)states->blocked / calls);
+	columns_count(columns, states->voluntary);
+	columns_count(columns, states->involuntary);
+	columns_count(columns, states->minor_faults);
+	columns_count(columns, states->major_faults);
+}
+
 static void table_fill(struct columns *columns, const void *context)
 {
 	const struct table *table = context;
@@ -212,6 +230,110 @@ static int print_device_work(const struct summary_rows *programs, double seconds
 		error = table_print(&table, out, width);
 	}
 	summary_rows_free(&rows);
+	return error;
+}
+
+static int print_states(const struct summary_rows *programs, FILE *out, size_t width)
+{
+	struct summary_rows rows = { 0 };
+	struct table table = { .rows = &rows, .fill = fill_states };
+	int error = summary_states(programs, &rows);
+
+	if (!error && rows.count) {
+		COLUMNS_TITLES(&table.columns, "<PROGRAM ON THREADS", "<RUNTIME", "PID", "CPU", "WAITED", "BLOCKED",
+			       "BLOCKS", "PREEMPTED", "FAULTS", "MAJOR");
+		error = table_print(&table, out, width);
+	}
+	summary_rows_free(&rows);
+	return error;
+}
+
+static void fill_reasons(struct columns *columns, const struct summary_row *row, double seconds)
+{
+	(void)seconds;
+	fill_common(columns, row);
+	for (int reason = XPT_OFF_CPU_FUTEX; reason <= XPT_OFF_CPU_OTHER; reason++)
+		columns_time(columns, (double)row->states.blocked_by[reason] / (double)row->states.calls);
+}
+
+/* Means of an inference, where it is recorded what threads wait for. */
+static int print_reasons(const struct summary_rows *programs, FILE *out, size_t width)
+{
+	struct summary_rows rows = { 0 };
+	struct table table = { .rows = &rows, .fill = fill_reasons };
+	int error = summary_reasons(programs, &rows);
+
+	if (!error && rows.count) {
+		COLUMNS_TITLES(&table.columns, "<PROGRAM BLOCKED BY", "<RUNTIME", "PID", "FUTEX", "POLL", "IO", "IOCTL",
+			       "FAULT", "SLEEP", "OTHER");
+		error = table_print(&table, out, width);
+	}
+	summary_rows_free(&rows);
+	return error;
+}
+
+struct neighbour_row {
+	const struct model_program *program;
+	const struct model_neighbour *neighbour;
+};
+
+struct neighbour_table {
+	struct neighbour_row *row;
+	size_t count;
+};
+
+static int compare_neighbours(const void *a, const void *b)
+{
+	const struct model_neighbour *first = ((const struct neighbour_row *)a)->neighbour;
+	const struct model_neighbour *second = ((const struct neighbour_row *)b)->neighbour;
+	const __u64 one = first->preempted_time + first->woke_time, other = second->preempted_time + second->woke_time;
+
+	return one < other ? 1 : -(one > other);
+}
+
+static void fill_neighbours(struct columns *columns, const void *context)
+{
+	const struct neighbour_table *table = context;
+
+	for (size_t i = 0; i < shown_of(table->count, NEIGHBOURS_MAX); i++) {
+		const struct neighbour_row *row = &table->row[i];
+
+		columns_name(columns, row->neighbour->name);
+		columns_count(columns, row->neighbour->tgid);
+		columns_name(columns, row->program->name);
+		columns_count(columns, row->neighbour->preempted);
+		columns_time(columns, (double)row->neighbour->preempted_time);
+		columns_count(columns, row->neighbour->woke);
+		columns_time(columns, (double)row->neighbour->woke_time);
+	}
+}
+
+/* Who ran in place of threads in inferences, and who woke them. */
+static int print_neighbours(const struct model *model, FILE *out, size_t width)
+{
+	struct neighbour_table table = { 0 };
+	struct columns columns = { 0 };
+	size_t room = 0;
+	int error;
+
+	for (size_t i = 0; i < model_program_count(model); i++)
+		room += model_program(model, i)->neighbour_count;
+	if (!room)
+		return 0;
+	table.row = calloc(room, sizeof(*table.row));
+	if (!table.row)
+		return -ENOMEM;
+	for (size_t i = 0; i < model_program_count(model); i++) {
+		const struct model_program *program = model_program(model, i);
+
+		for (size_t j = 0; j < program->neighbour_count; j++)
+			table.row[table.count++] = (struct neighbour_row){ program, &program->neighbours[j] };
+	}
+	qsort(table.row, table.count, sizeof(*table.row), compare_neighbours);
+	COLUMNS_TITLES(&columns, "<THREADS BESIDE", "PID", "<PROGRAM", "PREEMPTED", "TIME", "WOKE", "BLOCKED");
+	columns_fit(&columns, width, fill_neighbours, &table);
+	error = columns_finish(&columns, out, width, table.count, NEIGHBOURS_MAX);
+	free(table.row);
 	return error;
 }
 
@@ -416,6 +538,9 @@ static int print_tables(const struct model *model, double seconds, FILE *out, si
 		error = print_programs(&programs, seconds, out, width);
 	else if (!error)
 		fprintf(out, "no program was run\n\n");
+	error = error ?: print_states(&programs, out, width);
+	error = error ?: print_reasons(&programs, out, width);
+	error = error ?: print_neighbours(model, out, width);
 	error = error ?: print_tokens(model, out, width);
 	error = error ?: summary_operators(model, out, width);
 	error = error ?: print_device_work(&programs, seconds, out, width);

@@ -334,6 +334,7 @@ static int open_kernel(struct collector *collector)
 		.codes = needs->codes,
 		.stacks = needs->stacks,
 		.budget = collector->budget,
+		.switches = options->why,
 		.wait_probes = probe_limit(collector),
 		.wait_codes = collector_code_limit(collector),
 		.placing = on_placing,

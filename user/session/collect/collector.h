@@ -193,9 +193,10 @@ struct collector_options {
 	bool counters_per_inference;
 	size_t buffer_bytes;
 	enum xpt_link link;
-	int no_wait;				    /* threads never wait for the collector */
-	__u64 wait_limit;			    /* ns that a thread waits for its probes at most; 0: the default */
-	double budget;				    /* percent of the targets' CPU time; 0: none */
+	int no_wait;	  /* threads never wait for the collector */
+	__u64 wait_limit; /* ns that a thread waits for its probes at most; 0: the default */
+	double budget;	  /* percent of the targets' CPU time; 0: none */
+	int why;	  /* times at which threads with an open call do not run are recorded */
 	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned */
 	bool (*interrupted)(void *context);	    /* starting is to be given up */
 	struct log log;
@@ -217,7 +218,7 @@ struct collector_options {
 	.process_name_count = (from)->process_name_count, .runtime_files = (from)->runtime_files,                   \
 	.runtime_file_count = (from)->runtime_file_count, .regions = (from)->regions,                               \
 	.region_count = (from)->region_count, .runtimes = (from)->runtimes, .runtime_count = (from)->runtime_count, \
-	.no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .budget = (from)->budget,                     \
+	.no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .budget = (from)->budget, .why = (from)->why, \
 	.driver_files = (from)->driver_files, .driver_file_count = (from)->driver_file_count,                       \
 	.drivers = (from)->drivers, .tracefs = (from)->tracefs, .names = (from)->names,                             \
 	.name_count = (from)->name_count, .name_size = (from)->name_size, .buffer_bytes = (from)->buffer_bytes,     \

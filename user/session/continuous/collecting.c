@@ -94,7 +94,7 @@ static void on_call(struct xpt_continuous *continuous, const struct event_call *
 	if (continuous_is_run(call) && !call->flow_out)
 		on_inference(continuous, call->program,
 			     &(struct trigger_inference){ call->program->id, call->start, timed ? call->end : 0,
-							  call->outcome == OUTCOME_FAILED });
+							  call->outcome == OUTCOME_FAILED, &call->states });
 }
 
 static int on_event(void *context, const struct event *event)
@@ -120,15 +120,15 @@ static int on_event(void *context, const struct event *event)
 	case EVENT_INFERENCE:
 		if (inference->program)
 			on_inference(continuous, inference->program,
-				     &(struct trigger_inference){ inference->program->id, inference->start,
-								  inference->completed,
-								  inference->outcome == OUTCOME_FAILED });
+				     &(struct trigger_inference){
+					     inference->program->id, inference->start, inference->completed,
+					     inference->outcome == OUTCOME_FAILED, &inference->states });
 		break;
 	case EVENT_REGION:
 		if (region->program)
 			on_inference(continuous, region->program,
 				     &(struct trigger_inference){ region->program->id, region->start, region->end,
-								  false });
+								  false, NULL });
 		break;
 	default:
 		break;

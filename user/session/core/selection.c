@@ -115,6 +115,8 @@ static const struct xpt_record_header *take_call(struct selection *selection, co
 	if (is_operator) {
 		copy->flags &= ~XPT_CALL_NUMBERED;
 		copy->header.size -= sizeof(__u64);
+		memcpy(&copy->value[copy->values], &call->value[call->values + 1],
+		       copy->header.size - sizeof(*copy) - copy->values * sizeof(__u64));
 	}
 	return &copy->header;
 }

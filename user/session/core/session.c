@@ -500,7 +500,7 @@ static int join(struct xpt_session *session, const struct collector_options *opt
 
 	if (lists || options->command || options->all_processes || options->no_wait || options->wait_limit ||
 	    options->drivers || options->tracefs || options->link || options->counters_every ||
-	    options->counters_per_inference || options->budget) {
+	    options->counters_per_inference || options->budget || options->why) {
 		consumer->left = true;
 		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
 		return -EINVAL;

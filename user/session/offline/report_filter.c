@@ -466,6 +466,8 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 					   (!keeps_inferences(filter) ||
 					    takes_span(filter, record, ((const struct xpt_record_region *)record)->tid,
 						       ((const struct xpt_record_region *)record)->start)));
+	case XPT_RECORD_OFF_CPU: /* only calls that are taken show it */
+		return is_of_process(filter, record->tgid);
 	case XPT_RECORD_IOCTL:
 		return is_of_process(filter, record->tgid) &&
 		       in_window(filter, ((const struct xpt_record_ioctl *)record)->start);
