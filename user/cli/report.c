@@ -80,7 +80,8 @@ static const struct option_entry report_entries[] = {
 	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms",
 	  OPTION_DURATION, FIELD(options.from), .zero = true, .expected = MOMENT },
 	{ 0, "to", "TIME", "only what began before this time", OPTION_DURATION, FIELD(options.to), .expected = MOMENT },
-	{ 0, "request", "ID", "instead of programs: the regions that the program has marked\nwith this id, with what lies in them",
+	{ 0, "request", "ID",
+	  "instead of programs: the regions that the program has marked\nwith this id, with what lies in them",
 	  OPTION_STRING, FIELD(options.request) },
 	{ 0, "slowest", "N|N%", "of these inferences the N that took longest, or so many\npercent of them",
 	  OPTION_CALLBACK, FIELD(options), .take = take_slowest,
@@ -128,7 +129,8 @@ static const char *contradiction(const struct xpt_report_options *options)
 		return "--to must be later than --from";
 	if (options->format == XPT_OUTPUT_CSV && !options->output)
 		return "--format csv requires a file: -o FILE, or -o - for standard output";
-	if (options->request && (options->program_count || options->match || options->slowest || options->slowest_percent > 0))
+	if (options->request &&
+	    (options->program_count || options->match || options->slowest || options->slowest_percent > 0))
 		return "--request cannot be combined with --program, --match and --slowest";
 	if (is_flame_format(options->format) && !options->flame)
 		return "this format requires --flame WHAT";

@@ -163,7 +163,7 @@ static const struct name *name_find(const struct regions *regions, const struct 
 		name = name_table_find(&regions->names, names_by_handle(tgid), record->handle);
 	if (!name && record->name)
 		name = name_table_find(&regions->names, names_by_number(tgid), record->name) ?:
-		       name_table_find(&regions->requests, names_by_number(tgid), record->name);
+			       name_table_find(&regions->requests, names_by_number(tgid), record->name);
 	return name;
 }
 
@@ -201,7 +201,8 @@ static int request_keep(struct regions *regions, const struct xpt_record_region 
 /* What was kept for the region, for the caller to free; NULL: nothing. */
 static struct pending_request *request_take(struct regions *regions, const struct xpt_record_region *record)
 {
-	struct keyed *entry = record->handle ? keyed_find(&regions->pending, pending_key(record), record->handle) : NULL;
+	struct keyed *entry = record->handle ? keyed_find(&regions->pending, pending_key(record), record->handle) :
+					       NULL;
 	struct pending_request *pending;
 
 	for (; entry; entry = keyed_next(entry)) {

@@ -30,6 +30,7 @@ static void hold_from(struct collector *collector, __u64 time)
 void records_forget_told(struct collector *collector, pid_t tgid)
 {
 	objects_forget(&collector->objects, tgid);
+	stack_tracer_forget(collector->stack_tracer, tgid);
 	if (collector->launch_symbols)
 		launch_symbols_drop(collector->launch_symbols, tgid);
 }
@@ -163,6 +164,7 @@ void records_drain(struct collector *collector)
 	note_drained(collector, kern_drain_control(collector->kern, on_control, collector));
 	requests_work(collector);
 	note_drained(collector, kern_drain_data(collector->kern, on_data, collector));
+	stack_tracer_look(collector->stack_tracer);
 	requests_work(collector);
 	records_costs(collector);
 }

@@ -314,7 +314,9 @@ static int open_flame(struct run *run)
 	const struct flame_options flame = { .log = run->log,
 					     .what = options->flame,
 					     .operator_name = options->flame_operator,
-					     .wants = filters_inferences(run->options) && !run->options->request ? wants_sample : NULL,
+					     .wants = filters_inferences(run->options) && !run->options->request ?
+							      wants_sample :
+							      NULL,
 					     .context = run->filter,
 					     .format = options->format,
 					     .path = options->output };
@@ -468,7 +470,8 @@ int xpt_report_create(const struct xpt_report_options *given)
 	if (options.flame && !options.format)
 		options.format = XPT_OUTPUT_FOLDED;
 	fault = flame_fault(&options);
-	if (options.request && (options.program_count || options.match || options.slowest || options.slowest_percent > 0))
+	if (options.request &&
+	    (options.program_count || options.match || options.slowest || options.slowest_percent > 0))
 		fault = "a request is not selected together with programs or the slowest";
 	if (fault) {
 		log_error(&log, "%s", fault);

@@ -109,8 +109,7 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	filter->options = options;
 	filter->info = info;
 	filter->window = options->from || options->to;
-	filter->choosing = has_choices(options) || options->slowest || options->slowest_percent > 0 ||
-			   options->request;
+	filter->choosing = has_choices(options) || options->slowest || options->slowest_percent > 0 || options->request;
 	/* What was cut out of a longer recording has its clocks as they were at the end. */
 	if (options->from && __builtin_add_overflow(info->monotonic_time, options->from, &filter->from))
 		filter->from = UINT64_MAX;
@@ -533,6 +532,9 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 	case XPT_RECORD_COUNTER:
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
+	case XPT_RECORD_MODULE:
+	case XPT_RECORD_FRAME:
+	case XPT_RECORD_STACK:
 		return true;
 	default:
 		return !filter->second || is_of_process(filter, record->tgid);
