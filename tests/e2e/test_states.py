@@ -167,10 +167,9 @@ def test_why(link):
                 waker = longest.args["woken_by"]
                 assert waker["name"] == "states" and waker["pid"] == event["pid"] and waker["tid"] != event["tid"], what
         assert min(missing) <= 0, (name, missing, inferences)
-    for event in found["compete"]:
-        spans = off_cpu(trace, event)
-        taken = sum(span.dur for span in spans if span.name == "waiting for a CPU: states")
-        assert taken > 2000, spans  # us: others may run, too
+    spans = [span for event in found["compete"] for span in off_cpu(trace, event)]
+    taken = sum(span.dur for span in spans if span.name == "waiting for a CPU: states")
+    assert taken > 2000, spans  # us: others may run, too
     table = done.stdout.split("PROGRAM BLOCKED BY")[1].split("\n\n")[0].splitlines()
     assert table[0].split() == ["RUNTIME", "PID", "FUTEX", "POLL", "IO", "IOCTL", "FAULT", "SLEEP", "OTHER"], table[0]
     beside = done.stdout.split("THREADS BESIDE")[1].split("\n\n")[0].splitlines()[1:]
