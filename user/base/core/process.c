@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +31,13 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *context, const c
 	if (!error)
 		pthread_setname_np(*thread, name);
 	return -error;
+}
+
+unsigned int cpus_allowed(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
 }
 
 /* ---- processes ---- */

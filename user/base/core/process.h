@@ -9,6 +9,9 @@
 /* A thread that gets none of the program's signals. name: at most 15 bytes. 0 or -errno. */
 int thread_start(pthread_t *thread, void *(*run)(void *), void *context, const char *name);
 
+/* CPUs that the calling thread may use; 0: not known. */
+unsigned int cpus_allowed(void);
+
 /* ---- processes of the collector's own: they outlive a kill -9 of it for as long as they like ---- */
 
 /*

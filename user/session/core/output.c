@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
+#include "base/core/process.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
 #include "base/file/writer.h"
@@ -298,7 +299,7 @@ bool output_failed(const struct output *output)
 
 int xpt_output_start_writer(void)
 {
-	return writer_prepare();
+	return cpus_allowed() == 1 ? 0 : writer_prepare();
 }
 
 void xpt_output_set_owner(uid_t user, gid_t group)
