@@ -12,6 +12,7 @@
 #include "operators.bpf.h"
 #include "programs.bpf.h"
 #include "regions.bpf.h"
+#include "stacks.bpf.h"
 #include "states.bpf.h"
 #include "wait.bpf.h"
 
@@ -24,7 +25,7 @@ __noinline int slot_take(void)
 	if (!slot || slot->owner || __sync_val_compare_and_swap(&slot->owner, 0, slot_owner(task)))
 		return 0;
 	slot->thread.depth = slot->thread.known = slot->thread.loader = slot->thread.regions = 0;
-	slot->thread.caller = slot->thread.off_cpu.start = 0;
+	slot->thread.caller = slot->thread.python = slot->thread.off_cpu.start = 0;
 	return 1;
 }
 
@@ -378,6 +379,32 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 	return COUNTED | COUNTED_LEFT_OUT;
 }
 
+/* The frame at the thread's depth becomes that of the call. counted: as of call_count(). */
+__noinline int frame_begin(struct xpt_thread *thread, const struct xpt_spec *spec, int counted, int layer)
+{
+	struct xpt_frame *frame;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	frame->stack = thread->registers.stack;
+	frame->return_address = thread->return_address;
+	frame->over = spec->over;
+	frame->program = thread->handle;
+	frame->spec = spec->index;
+	frame->runtime = spec->runtime;
+	frame->role = spec->role;
+	frame->flags = (counted & COUNTED_LEFT_OUT ? FRAME_LEFT_OUT : 0) | (layer ? FRAME_LAYER : 0);
+	if ((spec->flags & XPT_SPEC_SAMPLED) && counted && !layer)
+		frame->flags |= FRAME_NUMBERED;
+	frame->sample_every = thread->sample_every;
+	frame->number = thread->number;
+	frame->valid = 0;
+	if (is_inside(thread))
+		frame->flags |= FRAME_INSIDE;
+	return 0;
+}
+
 /* The handle of the call's program, and where it returns to, as far as the spec wants them. */
 __noinline int call_resolve(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
@@ -613,6 +640,7 @@ static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
 	const struct xpt_config *config = config_get();
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct xpt_record_stack_copy *copy = NULL;
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
 	bool layer = false;
@@ -668,33 +696,23 @@ static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64
 		count_loss(XPT_LOSS_DEPTH);
 		return RETURN_NOT_WANTED;
 	}
-	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
-	frame->stack = thread->registers.stack;
-	frame->return_address = thread->return_address;
-	frame->over = spec->over;
-	frame->program = thread->handle;
-	frame->spec = spec->index;
-	frame->runtime = spec->runtime;
-	frame->role = spec->role;
-	frame->flags = (counted & COUNTED_LEFT_OUT ? FRAME_LEFT_OUT : 0) | (layer ? FRAME_LAYER : 0);
-	if ((spec->flags & XPT_SPEC_SAMPLED) && counted && !layer)
-		frame->flags |= FRAME_NUMBERED;
-	frame->sample_every = thread->sample_every;
-	frame->number = thread->number;
-	frame->valid = 0;
-	if (is_inside(thread))
-		frame->flags |= FRAME_INSIDE;
+	frame_begin(thread, spec, counted, layer);
 	if (counted & COUNTED_LEFT_OUT)
 		return left_out_begin(thread, spec);
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
 	/* Before the time: what the thread waits for is not a part of the call's duration. */
 	if (spec->flags & XPT_SPEC_CALLBACK)
 		callback_resolve(thread, spec);
+	if (stacks_second && stack_is_due(thread, spec))
+		copy = stack_copy(context, thread, spec);
 	/* Before the time, as it comes behind it at the return: nor is reading them. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;
 	if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
 		running_begins();
 	call_start(thread);
+	if (stacks_second && copy)
+		stack_send(copy, thread->start);
 	fetch_arguments(thread, spec);
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);

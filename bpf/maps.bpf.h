@@ -150,6 +150,21 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } control_ring __weak SEC(".maps");
 
+/* Copies of stacks. Not made unless they are taken; sized when loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} stack_ring __weak SEC(".maps");
+
+/* By process. Not made unless stacks are taken. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, XPT_PROCESSES_MAX);
+	__type(key, __u32);
+	__type(value, struct xpt_python);
+} pythons __weak SEC(".maps");
+
 /* Holds perf events: those of struct xpt_config.slots. */
 struct counter_events {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);

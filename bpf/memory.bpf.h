@@ -18,6 +18,7 @@
 struct memory_question {
 	__u64 address;
 	bool faultable;
+	__u32 size; /* bytes that the mapping has to have from there on */
 };
 
 /* Whether a server in user space answers for the pages of a mapped file. Of overlayfs, vm_file is the file below it. */
@@ -36,7 +37,7 @@ static long memory_look(struct task_struct *task, struct vm_area_struct *vma, st
 		return 0;
 	if (file && memory_is_fuse(file))
 		return 0;
-	question->faultable = true;
+	question->faultable = question->address + question->size <= vma->vm_end;
 	return 0;
 }
 
@@ -50,13 +51,19 @@ static long memory_try(__u32 turn, struct memory_question *question)
 	return memory_ask(question) != MEMORY_BUSY;
 }
 
-/* Whether a page of the current process can be faulted in without waiting for user space. */
-__noinline int memory_is_faultable(__u64 address)
+/* Whether bytes of the current process lie in one mapping and can be faulted in without waiting for user space. */
+__noinline int memory_is_one(__u64 address, __u32 size)
 {
-	struct memory_question question = { address, false };
+	struct memory_question question = { address, false, size };
 
 	bpf_loop(MEMORY_TRIES, memory_try, &question, 0);
 	return question.faultable;
+}
+
+/* The same of a single page. */
+static __always_inline int memory_is_faultable(__u64 address)
+{
+	return memory_is_one(address, 1);
 }
 
 /* Both ends of a piece that is not longer than a page. Between here and the copy another thread may replace the mapping. */

@@ -89,6 +89,7 @@ struct xpt_thread {
 	__u32 states;		    /* XPT_CALL_STATES*, of the one that has returned */
 	__u32 loader;		    /* r_debug.r_state as it was at the loader's latest call */
 	__u32 entry[XPT_ENTRIES_KEPT]; /* indices of its latest programs' entries, each at a place of its own (bpf/programs.bpf.h) */
+	__u64 python;  /* address of its thread state in a Python interpreter, as it was last; 0: none is known */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
 	struct xpt_record_off_cpu off_cpu; /* while it does not run; start is 0 while it does, or has no call open */
 	struct xpt_frame frame[XPT_DEPTH_MAX];

@@ -358,6 +358,7 @@ struct xpt_shared {
 	__u64 ended_ns;		    /* CPU time of followed processes that have ended */
 	__u64 timed_runs, timed_ns; /* of the programs at entries, for the hits that are timed */
 	__u64 stepped;		    /* those of expensive probes among them: each has woken the collector */
+	__u64 stack_due;	    /* when the next stack of a call is taken, ns of CLOCK_MONOTONIC */
 };
 
 /*
@@ -430,6 +431,7 @@ enum xpt_loss {
 	XPT_LOSS_REPLACED = 14,	  /* user space: a launch not seen to end, and its key was that of a later one */
 	XPT_LOSS_KEYS = 15,	  /* keys of a wait for more than are read, or that could not be read */
 	XPT_LOSS_CALLBACKS = 16,  /* a function that was handed over as a callback has no probe */
+	XPT_LOSS_STACK_COPIES = 17, /* stacks of calls that were copied and not unwound, or could not be copied */
 	XPT_LOSS_MAX = 32,
 };
 
@@ -439,15 +441,16 @@ enum xpt_record_kind {
 	XPT_RECORD_CALL = 1,
 	XPT_RECORD_STRING = 2,
 	XPT_RECORD_TASK = 3,
-	XPT_RECORD_EVENT = 4,	    /* of a driver */
-	XPT_RECORD_IOCTL = 5,	    /* on a driver's device node */
-	XPT_RECORD_CALLER = 6,	    /* an operator was called from a place that was not known; not in recordings */
-	XPT_RECORD_REGION = 7,	    /* a region has ended */
-	XPT_RECORD_REGION_NAME = 8, /* what regions of a process are called; before its first use */
-	XPT_RECORD_CODE_PIECE = 9,  /* bytes of a code object; before its CODE record; not in recordings */
-	XPT_RECORD_CODE = 10,	    /* a code object is given to a runtime; not in recordings */
-	XPT_RECORD_OFF_CPU = 11,    /* a thread with an open call did not run for a while */
-	XPT_RECORD_STACK_COPY = 12, /* bytes of a thread's stack, not unwound; not in recordings */
+	XPT_RECORD_EVENT = 4,	     /* of a driver */
+	XPT_RECORD_IOCTL = 5,	     /* on a driver's device node */
+	XPT_RECORD_CALLER = 6,	     /* an operator was called from a place that was not known; not in recordings */
+	XPT_RECORD_REGION = 7,	     /* a region has ended */
+	XPT_RECORD_REGION_NAME = 8,  /* what regions of a process are called; before its first use */
+	XPT_RECORD_CODE_PIECE = 9,   /* bytes of a code object; before its CODE record; not in recordings */
+	XPT_RECORD_CODE = 10,	     /* a code object is given to a runtime; not in recordings */
+	XPT_RECORD_OFF_CPU = 11,     /* a thread with an open call did not run for a while */
+	XPT_RECORD_STACK_COPY = 12,  /* bytes of a thread's stack, not unwound; not in recordings */
+	XPT_RECORD_PYTHON_COPY = 13, /* frames of its Python interpreter; before the STACK_COPY; not in recordings */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
@@ -751,6 +754,63 @@ struct xpt_record_reading {
 	__u64 value[];
 };
 
+#define XPT_STACK_REGISTERS 33	   /* at most */
+#define XPT_STACK_BYTES_MAX 16384  /* of one copy */
+#define XPT_STACK_RETURNS_MAX 8	   /* return addresses of open calls with return probes, the innermost first */
+#define XPT_STACKS_SECOND_MAX 1000 /* that are taken in a second */
+
+/*
+ * The registers of a thread and its stack from the stack pointer on, when it began a call. Where a return is probed, the
+ * address of the kernel's trampoline is on the stack (or, as in AArch64, in the link register) in place of the one in returns.
+ */
+struct xpt_record_stack_copy {
+	struct xpt_record_header header; /* time: when it was taken */
+	__u64 call_start;
+	__u64 number; /* of the call among those of its program, from 0 */
+	__u64 handle; /* of that */
+	__u64 trampoline;
+	__u64 stack; /* address of the first of the bytes */
+	__u32 tid;
+	__u16 spec;
+	__u16 returns; /* used entries of returned */
+	__u32 length;  /* of the bytes, at most XPT_STACK_BYTES_MAX */
+	__u32 reserved;
+	__u64 registers
+		[XPT_STACK_REGISTERS]; /* by their DWARF numbers; x86-64: 16 and the instruction pointer; AArch64: 32 and it */
+	struct {
+		__u64 stack, address; /* the stack pointer at the entry, the address that is returned to */
+	} returned[XPT_STACK_RETURNS_MAX];
+	char bytes[]; /* padded to 8 */
+};
+
+#define XPT_PYTHON_FRAMES_MAX 96   /* of one stack */
+#define XPT_PYTHON_FRAME_BYTES 120 /* at most, from its begin, that are copied */
+
+/* Where the frames of a Python process are: offsets in structures of its interpreter. */
+struct xpt_python {
+	__u64 interpreters;		 /* address of the pointer to the first interpreter */
+	__u32 next_interpreter, threads; /* in an interpreter: the next one, its first thread */
+	__u32 next_thread, thread_id;	 /* in a thread: the next one, what identifies it */
+	__u32 frame;			 /* in a thread: its innermost frame, or where that is */
+	__u32 inner;			 /* there: the frame, plus 1; 0: it is the frame itself */
+	__u32 previous;			 /* in a frame: the one around it */
+	__u32 frame_bytes;		 /* of a frame that are copied */
+};
+
+struct xpt_python_frame {
+	__u64 address;
+	__u64 words[XPT_PYTHON_FRAME_BYTES / 8];
+};
+
+struct xpt_record_python_copy {
+	struct xpt_record_header header; /* time: before that of the thread's next STACK_COPY */
+	__u32 tid;
+	__u32 frames;	 /* at most XPT_PYTHON_FRAMES_MAX */
+	__u32 truncated; /* there are more */
+	__u32 reserved;
+	struct xpt_python_frame frame[]; /* the innermost first */
+};
+
 #define XPT_STACK_FRAMES_MAX 512
 #define XPT_STACK_PARTIAL (1 << 0) /* the frames do not reach the thread's start */
 
@@ -883,6 +943,10 @@ XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);
 XPT_SIZE_IS(struct xpt_record_waited, 32);
 XPT_SIZE_IS(struct xpt_record_reading, 24);
+XPT_SIZE_IS(struct xpt_record_stack_copy, 72 + 8 * XPT_STACK_REGISTERS + 16 * XPT_STACK_RETURNS_MAX);
+XPT_SIZE_IS(struct xpt_python, 40);
+XPT_SIZE_IS(struct xpt_python_frame, 8 + XPT_PYTHON_FRAME_BYTES);
+XPT_SIZE_IS(struct xpt_record_python_copy, 32);
 XPT_SIZE_IS(struct xpt_record_stack, 32);
 XPT_SIZE_IS(struct xpt_record_stack_sample, 56);
 XPT_SIZE_IS(struct xpt_record_text, 32);

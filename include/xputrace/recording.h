@@ -209,6 +209,12 @@ struct xpt_recording_options {
 	 * it. Without, only how long it did not run is known. Costs every context switch of the machine some time.
 	 */
 	int why;
+
+	/*
+	 * Stacks of calls that begin an inference: who has called the runtime. At most so many a second, of all processes together, spread
+	 * in time, 1 to 1000; 0: none.
+	 */
+	unsigned int stacks;
 };
 
 /*

@@ -8,10 +8,13 @@ import struct
 CALL, SPEC, LOST, PASS, NAMED, END = 1, 16, 19, 21, 22, 24
 CODE_OBJECT, CODE_UNLOADED, SYMBOL, BUDGET = 36, 37, 38, 41
 MODULE, FRAME, STACK, STACK_SAMPLE = 42, 43, 44, 45
+PARTIAL = 1 << 0
 NUMBERED, INSIDE = 1 << 3, 1 << 5
 
 Call = collections.namedtuple("Call", "tgid tid spec start end flags sample program number")
 Code = collections.namedtuple("Code", "tgid handle time text")  # text: what its JSON says; None: it was unloaded
+Stack = collections.namedtuple("Stack", "frames flags")  # frames: what the JSON of each says, the innermost first
+StackSample = collections.namedtuple("StackSample", "tgid time call_start operator_start stack weight tid reason")
 
 
 class Recording:
@@ -24,7 +27,9 @@ class Recording:
         header_length, info_offset, info_length = struct.unpack_from("<III", data, 16)
         self.info = json.loads(data[info_offset:info_offset + info_length])
         self.calls, self.specs, self.lost, self.end, self.kinds = [], {}, 0, None, collections.Counter()
+        self.losses = collections.Counter()  # by cause
         self.code, self.symbols = [], {}  # symbols: (tgid, address): name
+        self.modules, self.frames, self.stacks, self.stack_samples = {}, {}, {}, []
         sequence, at = 0, header_length
         while at < len(data):
             magic, number, length, records = struct.unpack_from("<4sIII", data, at)
@@ -49,6 +54,19 @@ class Recording:
                     self.specs[number] = text
                 else:
                     self.end = text
+            elif kind in (MODULE, FRAME):
+                number, text_length = struct.unpack_from("<QI", data, at + 16)
+                known = self.modules if kind == MODULE else self.frames
+                assert number not in known, "record %d of kind %d comes twice" % (number, kind)
+                known[number] = json.loads(data[at + 32:at + 32 + text_length])
+            elif kind == STACK:
+                number, frames, flags = struct.unpack_from("<QII", data, at + 16)
+                assert number not in self.stacks, "stack %d comes twice" % number
+                frames = struct.unpack_from("<%dI" % frames, data, at + 32)
+                self.stacks[number] = Stack([self.frames[frame] for frame in frames], flags)
+            elif kind == STACK_SAMPLE:
+                fields = struct.unpack_from("<QQQQII", data, at + 16)
+                self.stack_samples.append(StackSample(tgid, time, fields[0], fields[1], self.stacks[fields[2]], *fields[3:]))
             elif kind in (CODE_OBJECT, CODE_UNLOADED, SYMBOL):
                 handle, text_length = struct.unpack_from("<QI", data, at + 16)
                 text = data[at + 32:at + 32 + text_length]
@@ -57,7 +75,9 @@ class Recording:
                 else:
                     self.code.append(Code(tgid, handle, time, json.loads(text) if kind == CODE_OBJECT else None))
             elif kind == LOST:
-                self.lost += struct.unpack_from("<Q", data, at + 24)[0]
+                count_lost, cause = struct.unpack_from("<QI", data, at + 24)
+                self.lost += count_lost
+                self.losses[cause] += count_lost
             at += size
             count += 1
         assert at == end

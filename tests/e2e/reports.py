@@ -15,7 +15,8 @@ from harness import RUNNING, SLOW, XPUTRACE, Process, Trace, entries_of, file_na
 # In the order of the Cloud AI 100 runtime's report; then those that only this report has.
 DERIVED = """queueDepth numInfInQueue devInfPerSec devExec(Us) devInWaitTime(Us) devOutWaitTime(Us) hostRoundTrip(Us)
     enqTime(Us) preProcTime(Us) submitTime(Us) execTotal(Us) exectoVc(Us) execToComplete(Us) postProc(Us)
-    totalRoundtripTime(Us) prefillTokens decodeTokens tokensPerSec firstTokenTime(Us) outputTokenTime(Us)""".split()
+    totalRoundtripTime(Us) prefillTokens decodeTokens tokensPerSec firstTokenTime(Us) outputTokenTime(Us) cpuTime(Us)
+    waitedTime(Us) blockedTime(Us)""".split()
 COLUMNS = ["Sample"] + DERIVED + ["startTime(S)", "thread", "core", "bytes", "status", "jobs", "deviceTime(Us)",
                                    "queueTime(Us)"]
 SUMMARY = """reportStart reportEnd program name process pid runtime handle samples requested inferences lost failed

@@ -104,6 +104,11 @@ def test_fields_are_documented_and_seen():
     summaries.append(summary("record", "--format", "none", "-d", "300ms", "--", *RUN[:2], "--calls", "1", "--programs", "1",
                              "--duration-us", "1000000")[0])
     assert [one["calls"] for one in summaries[-2]["regions"]] and summaries[-1]["lost"] == {"open": 1}, summaries[-2:]
+    # Threads that block.
+    read, _ = summary("record", "--format", "none", "--why", "--", *RUN)
+    blocked = [one["states"] for one in read["programs"] if one["states"]["blocked_ns"]]
+    assert blocked and all(sum(one["blocked_by_ns"].values()) == one["blocked_ns"] for one in blocked), read["programs"]
+    summaries.append(read)
     with_budget(os.path.join(ROOT, "tests/e2e/kept/counted.xpt"), recording)
     summaries.append(summary("report", "-q", recording)[0])
     known, seen = documented(), set()

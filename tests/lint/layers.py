@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "code", "describe", "target", "kern", "model", "record", "counter", "report", "profile", "control", "session",
+ORDER = ["base", "code", "describe", "target", "stack", "kern", "model", "record", "counter", "report", "profile", "control", "session",
          "cli"]
 INSIDE = {
     "base": ["core", "file"],

@@ -37,7 +37,7 @@ def manual_options(command):
     section = text.partition(".Sh OPTIONS\n")[2].partition("\n.Sh ")[0]
     found = set()
     for line in re.findall(r"^\.It Fl (.*)$", section, re.MULTILINE):
-        flags = line.split(" Ar ")[0].split(" Cm ")[0]
+        flags = line.split(" Ar ")[0].split(" Cm ")[0].split(" Ns ")[0]
         for flag in flags.split(","):
             found.add("-" + flag.replace(" Fl ", "").strip())
     return found

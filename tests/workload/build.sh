@@ -116,6 +116,12 @@ newer "$out/stubs" "$here/stubs.c" "$here/build.sh" "$out/lib/libcudart.so.12" "
 	$cc $flags -o "$out/stubs" "$here/stubs.c" "$out/lib/libcudart.so.12" "$out/lib/libamdhip64.so.6" \
 		-Wl,-rpath,'$ORIGIN/lib'
 
+# A chain of calls that is known, without frame pointers.
+# shellcheck disable=SC2016,SC2086
+newer "$out/stacks" "$here/stacks.c" "$here/build.sh" "$out/lib/libnrt.so.1" ||
+	$cc $flags -fomit-frame-pointer -Wl,--build-id -o "$out/stacks" "$here/stacks.c" "$out/lib/libnrt.so.1" \
+		-Wl,-rpath,'$ORIGIN/lib' -lpthread
+
 # Prompts and answers of a language model.
 # shellcheck disable=SC2016,SC2086
 newer "$out/tokens" "$here/tokens.c" "$here/build.sh" "$here/standin/llama.h" "$out/lib/libllama.so.0" ||

@@ -234,7 +234,10 @@ static void prepare(void)
 		if (write(created, piece, PIECE_BYTES) != PIECE_BYTES)
 			die(path);
 	fsync(created);
-	written = created;
+	if (ioctl(created, FS_IOC_FIEMAP, &(struct fiemap){ .fm_length = FILE_BYTES }))
+		close(created);
+	else
+		written = created;
 	file = open(path, O_RDONLY | O_DIRECT);
 	unlink(path);
 }
@@ -282,7 +285,8 @@ int main(int count, char **arguments)
 		states_load(&activities[i], activities[i].name);
 	for (int round = 0; round < repeat; round++) {
 		for (size_t i = 0; i < sizeof(activities) / sizeof(activities[0]); i++) {
-			if ((activities[i].run == read_direct && file < 0) ||
+			if (((activities[i].run == read_direct || activities[i].run == read_pages) && file < 0) ||
+			    (activities[i].run == call_ioctl && written < 0) ||
 			    (activities[i].run == migrate && second_cpu < 0))
 				continue;
 			run(&activities[i]);

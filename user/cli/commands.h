@@ -61,8 +61,10 @@ struct option_entry {
 	enum option_type type;
 	size_t offset; /* of the field in the context */
 	int value;
-	uint64_t min, max;		  /* max 0: no limit */
-	bool zero;			  /* a duration or size may be 0, whatever min is */
+	uint64_t min, max; /* max 0: no limit */
+	bool zero;	   /* a duration or size may be 0, whatever min is */
+	const char *
+		without; /* the value where no argument is given, which only stands behind a '=' then; NULL: it must be */
 	const char *expected;		  /* "a time up to 60s", for the message; NULL: made from type and limits */
 	struct option_choice choices[10]; /* until one without a name */
 	/* Takes the value into the field. On a wrong one returns false; *reason: a whole message instead of .expected. */

@@ -20,8 +20,11 @@ static void print_entry(FILE *out, const struct option_entry *entry)
 
 	if (entry->letter)
 		snprintf(letter, sizeof(letter), "-%c, ", entry->letter);
-	snprintf(head, sizeof(head), "  %s--%s%s%s", letter, entry->name, entry->argument ? " " : "",
-		 entry->argument ?: "");
+	snprintf(head, sizeof(head), "  %s--%s%s%s%s", letter, entry->name,
+		 entry->without	 ? "[=" :
+		 entry->argument ? " " :
+				   "",
+		 entry->argument ?: "", entry->without ? "]" : "");
 	fprintf(out, "%-*s", HELP_COLUMN, head);
 	if (strlen(head) >= HELP_COLUMN)
 		fprintf(out, "\n%*s", HELP_COLUMN, "");
@@ -350,8 +353,11 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 	for (size_t i = 0; i < count; i++) {
 		const struct option_entry *entry = options[i].entry;
 
-		longs[i] = (struct option){ entry->name, entry->argument ? required_argument : no_argument, NULL,
-					    entry->letter ?: NO_LETTER + (int)i };
+		longs[i] = (struct option){ entry->name,
+					    entry->without  ? optional_argument :
+					    entry->argument ? required_argument :
+							      no_argument,
+					    NULL, entry->letter ?: NO_LETTER + (int)i };
 		if (entry->letter) {
 			strncat(shorts, &entry->letter, 1);
 			if (entry->argument)
@@ -382,6 +388,8 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 			if (longs[i].val == value)
 				option = &options[i];
 		errno = 0;
+		if (option && !optarg)
+			optarg = (char *)option->entry->without;
 		if (option && !set_field(option->entry, (char *)context + option->offset, optarg, &reason))
 			return errno == ENOMEM ? exit_failed(-errno) :
 						 refuse_value(line, option->entry, optarg, reason);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <xputrace/merge.h>
+#include <xputrace/output.h>
 #include <xputrace/report.h>
 
 #include "cli/session.h"
@@ -160,6 +161,8 @@ static int run_report(struct report_context *report)
 	options->columns = terminal_columns(options->summary_descriptor);
 	if (!report->session.quiet && isatty(STDERR_FILENO))
 		options->progress = on_progress;
+	if (options->output && !to_stdout)
+		xpt_output_start_writer(); /* without one this process writes */
 	confined_begin((const struct confined_file[]){ { .path = options->input },
 						       { .path = options->output, .output = true },
 						       { .path = report->session.summary_json, .output = true },

@@ -34,6 +34,7 @@ struct kern_options {
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
+	unsigned int stacks; /* of calls, that are copied in a second at most; 0: none */
 	bool switches;	     /* when and why threads with an open call do not run: XPT_RECORD_OFF_CPU */
 	bool budget;	     /* hits are counted, and costs are measured more closely: kern_hits(), kern_hit_costs() */
 	__u64 wait_probes;   /* ns that a thread waits for its probes at most; 0: it does not */
@@ -118,6 +119,8 @@ int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);
 
 /* Callers of operators of the process are reported anew (XPT_RECORD_CALLER): its memory was replaced. */
 void kern_forget_callers(struct kern *kern, pid_t tgid);
+/* Where the Python frames of a process are, for its stacks; NULL: it has none. */
+void kern_set_python(struct kern *kern, pid_t tgid, const struct xpt_python *python);
 int kern_follow(struct kern *kern, pid_t tgid); /* its children, programs and end are reported */
 /* Whether it is followed, or a member of the family, and has not ended: another process may have its number since. */
 bool kern_follows(const struct kern *kern, pid_t tgid);
@@ -199,6 +202,8 @@ typedef int (*kern_record_fn)(void *context, const struct xpt_record_header *rec
 int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context);
 /* The same of everything else, without a PASS record. Once behind each kern_drain_control(), and as often as wanted before the next. */
 int kern_drain_data(struct kern *kern, kern_record_fn visit, void *context);
+/* The same of copies of stacks, of kern_options.stacks. */
+int kern_drain_stacks(struct kern *kern, kern_record_fn visit, void *context);
 
 /* ---- counters ---- */
 

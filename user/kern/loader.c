@@ -54,7 +54,10 @@ static int maps_share(struct kern *kern, struct bpf_object *object)
 		shared = bpf_object__find_map_by_name(kern->main->obj, bpf_map__name(map));
 		if (!shared)
 			continue;
-		error = bpf_map__reuse_fd(map, bpf_map__fd(shared));
+		if (!bpf_map__autocreate(shared))
+			error = bpf_map__set_autocreate(map, false);
+		else
+			error = bpf_map__reuse_fd(map, bpf_map__fd(shared));
 		if (error)
 			return error;
 	}
@@ -72,6 +75,16 @@ static unsigned int hit_shards(void)
 	return shards;
 }
 
+/* For those of half a second; a power of two. */
+static __u32 stack_ring_bytes(unsigned int second)
+{
+	__u32 bytes = 1 << 20;
+
+	while (bytes < second * (sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX))
+		bytes *= 2;
+	return bytes;
+}
+
 static int load_main(struct kern *kern, const struct kern_options *options)
 {
 	bool pairs = kern->link != LINK_SESSION;
@@ -87,6 +100,12 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 		bpf_program__set_expected_attach_type(kern->main->progs.call_return, ATTACH_UPROBE_MULTI);
 	}
 	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
+	kern->main->rodata_stacks->stacks_second = options->stacks;
+	if (!error && options->stacks)
+		error = bpf_map__set_max_entries(kern->main->maps.stack_ring, stack_ring_bytes(options->stacks));
+	else if (!error)
+		error = bpf_map__set_autocreate(kern->main->maps.stack_ring, false) ?:
+				bpf_map__set_autocreate(kern->main->maps.pythons, false);
 	kern->main->rodata_hits->hit_shards = kern->hit_shards = options->budget ? hit_shards() : 0;
 	if (!error && kern->hit_shards)
 		error = bpf_map__set_max_entries(kern->main->maps.site_hits, kern->hit_shards * XPT_HITS_MAX);

@@ -35,7 +35,8 @@ struct kern {
 	unsigned int ring_count;
 	int ring[XPT_RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *control_reader, *data_reader;
-	kern_record_fn visit; /* while one of them is drained */
+	struct ring_buffer *stack_reader; /* NULL: stacks are not copied */
+	kern_record_fn visit;		  /* while one of them is drained */
 	void *visit_context;
 	int visited;
 	__u64 malformed;

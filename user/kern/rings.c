@@ -74,6 +74,8 @@ int rings_create(struct kern *kern, size_t bytes)
 		error = reader_add(kern, &kern->control_reader, bpf_map__fd(kern->codes->maps.code_ring));
 	if (!error)
 		error = reader_add(kern, &kern->control_reader, bpf_map__fd(kern->main->maps.control_ring));
+	if (!error && bpf_map__fd(kern->main->maps.stack_ring) >= 0)
+		error = reader_add(kern, &kern->stack_reader, bpf_map__fd(kern->main->maps.stack_ring));
 	if (error)
 		return error;
 	for (__u32 i = 0; i < kern->ring_count; i++) {
@@ -91,7 +93,8 @@ void rings_free(struct kern *kern)
 {
 	ring_buffer__free(kern->control_reader);
 	ring_buffer__free(kern->data_reader);
-	kern->control_reader = kern->data_reader = NULL;
+	ring_buffer__free(kern->stack_reader);
+	kern->control_reader = kern->data_reader = kern->stack_reader = NULL;
 	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++) {
 		if (kern->ring[i] >= 0)
 			close(kern->ring[i]);
@@ -131,6 +134,24 @@ int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context)
 int kern_drain_data(struct kern *kern, kern_record_fn visit, void *context)
 {
 	return drain(kern, kern->data_reader, visit, context);
+}
+
+int kern_drain_stacks(struct kern *kern, kern_record_fn visit, void *context)
+{
+	return kern->stack_reader ? drain(kern, kern->stack_reader, visit, context) : 0;
+}
+
+void kern_set_python(struct kern *kern, pid_t tgid, const struct xpt_python *python)
+{
+	int map = bpf_map__fd(kern->main->maps.pythons);
+	__u32 key = (__u32)tgid;
+
+	if (map < 0)
+		return;
+	if (python)
+		bpf_map_update_elem(map, &key, python, BPF_ANY);
+	else
+		bpf_map_delete_elem(map, &key);
 }
 
 int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX])

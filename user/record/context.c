@@ -124,6 +124,8 @@ static __u64 record_number(const struct xpt_record_header *record)
 		return code_number((const void *)record);
 	case XPT_RECORD_BUDGET:
 		return budget_number((const void *)record);
+	case XPT_RECORD_STACK:
+		return ((const struct xpt_record_stack *)record)->id;
 	default:
 		return ((const struct xpt_record_text *)record)->id;
 	}
@@ -194,6 +196,9 @@ bool context_is(const struct xpt_record_header *record)
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
 	case XPT_RECORD_CODE_UNLOADED:
+	case XPT_RECORD_MODULE:
+	case XPT_RECORD_FRAME:
+	case XPT_RECORD_STACK:
 		return true;
 	default:
 		return is_owned(record->kind);

@@ -172,6 +172,7 @@ static bool can_be_left_out(const struct xpt_record_header *record)
 	case XPT_RECORD_OFF_CPU:
 	case XPT_RECORD_REGION:
 	case XPT_RECORD_READING:
+	case XPT_RECORD_STACK_SAMPLE:
 		return true;
 	default:
 		return false;

@@ -526,6 +526,7 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 {
 	const struct xpt_record_region *region = (const void *)record;
 	const struct xpt_record_ioctl *ioctl = (const void *)record;
+	const struct xpt_record_stack_sample *sample = (const void *)record;
 	const struct xpt_record_off_cpu *off = (const void *)record;
 
 	switch (record->kind) {
@@ -539,6 +540,10 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 	case XPT_RECORD_IOCTL:
 		return is_of_target(walk, record) && began_in_time(walk, ioctl->tid, ioctl->start, record->time) &&
 		       in_stretch(walk, ioctl->tid, ioctl->start, record->time);
+	case XPT_RECORD_STACK_SAMPLE:
+		return is_of_target(walk, record) &&
+		       began_in_time(walk, sample->tid, sample->call_start, record->time) &&
+		       in_stretch(walk, sample->tid, sample->call_start, sample->call_start);
 	case XPT_RECORD_OFF_CPU:
 		return is_of_target(walk, record) && began_in_time(walk, off->tid, off->start, record->time) &&
 		       in_stretch(walk, off->tid, off->start, record->time);

@@ -98,6 +98,8 @@ static const struct {
 	[XPT_LOSS_KEYS] = { "keys", "events that were waited for in lists too long to be read, or unreadable" },
 	[XPT_LOSS_CALLBACKS] = { "callbacks",
 				 "callbacks that cannot be seen: functions in no file (made at run time), or too many" },
+	[XPT_LOSS_STACK_COPIES] = { "stack_copies",
+				    "stacks of calls that could not be copied, or were not unwound in time" },
 	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 

@@ -282,6 +282,7 @@ static int check_needs(const struct collector *collector, const struct collector
 	const char *missing = needs->codes && !all->codes			? "code objects" :
 			      needs->roles & ~all->roles			? "operators (level detailed)" :
 			      needs->number_operators && !all->number_operators ? "samples of operators" :
+			      needs->stacks > all->stacks			? "stacks" :
 										  NULL;
 
 	if (!missing)
@@ -303,9 +304,20 @@ int collector_need(struct collector *collector, const struct collector_needs *ne
 	all->chosen_only |= needs->chosen_only;
 	all->number_operators |= needs->number_operators;
 	all->codes |= needs->codes;
+	if (all->stacks < needs->stacks)
+		all->stacks = needs->stacks;
 	if (all->code_wait_limit < needs->code_wait_limit)
 		all->code_wait_limit = needs->code_wait_limit;
 	return 0;
+}
+
+static void on_scanned(void *context, pid_t tgid)
+{
+	struct collector *collector = context;
+
+	stack_tracer_prepare(collector->stack_tracer, tgid);
+	if (collector->options.scanned)
+		collector->options.scanned(collector->options.context, tgid);
 }
 
 static int open_kernel(struct collector *collector)
@@ -320,6 +332,7 @@ static int open_kernel(struct collector *collector)
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
 		.codes = needs->codes,
+		.stacks = needs->stacks,
 		.budget = collector->budget,
 		.switches = options->why,
 		.wait_probes = probe_limit(collector),
@@ -337,8 +350,8 @@ static int open_kernel(struct collector *collector)
 		.roles = needs->roles,
 		.record = record_visit,
 		.context = collector,
-		.scanned = options->scanned,
-		.scanned_context = options->context,
+		.scanned = on_scanned,
+		.scanned_context = collector,
 	};
 	int error;
 
@@ -351,6 +364,11 @@ static int open_kernel(struct collector *collector)
 				   &attacher_options.readers);
 	if (error) {
 		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
+		return error;
+	}
+	error = stack_tracer_create(collector, &collector->stack_tracer);
+	if (error) {
+		file_readers_stop(attacher_options.readers);
 		return error;
 	}
 	counter_sampler_lend(collector->counter_sampler, &kern_options);
@@ -399,6 +417,8 @@ static int open_events(struct collector *collector)
 		error = watch(collector, kern_control_descriptor(collector->kern));
 	if (!error)
 		error = watch(collector, kern_data_descriptor(collector->kern));
+	if (!error && collector->stack_tracer)
+		error = watch(collector, stack_tracer_descriptor(collector->stack_tracer));
 	if (!error && collector->mappings)
 		error = watch_mappings(collector, EPOLL_CTL_ADD);
 	return error;
@@ -657,6 +677,7 @@ void collector_finish(struct collector *collector)
 		driver_tracer_detach(collector->driver_tracer);
 	records_drain(collector);
 	records_drain(collector); /* a second PASS releases what the first one brought */
+	stack_tracer_finish(collector->stack_tracer);
 	records_totals(collector, 0);
 	records_losses(collector);
 }
@@ -699,6 +720,7 @@ void collector_free(struct collector *collector)
 	driver_tracer_free(collector->driver_tracer);
 	counter_sampler_free(collector->counter_sampler);
 	budget_free(collector->budget);
+	stack_tracer_free(collector->stack_tracer);
 	kern_close(collector->kern);
 	registry_free(collector->registry);
 	command_close(&collector->command);

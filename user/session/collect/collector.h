@@ -127,6 +127,21 @@ void budget_stop(struct budget *budget); /* before the probes are removed: measu
 /* Member "budget" of the END record. */
 void budget_json(struct budget *budget, struct text *json);
 
+/* ---- stacks.c ---- */
+
+/* Stacks of calls: copied by the kernel's side, unwound in a process of their own. */
+
+struct stack_tracer;
+
+/* *result stays NULL when nobody needs them. -errno, logged. */
+int stack_tracer_create(struct collector *collector, struct stack_tracer **result);
+void stack_tracer_free(struct stack_tracer *tracer);		/* NULL is fine, as below */
+int stack_tracer_descriptor(const struct stack_tracer *tracer); /* readable when something has been unwound; not NULL */
+void stack_tracer_prepare(struct stack_tracer *tracer, pid_t tgid); /* the process has mapped something */
+void stack_tracer_forget(struct stack_tracer *tracer, pid_t tgid);  /* it has ended, or runs another program */
+void stack_tracer_look(struct stack_tracer *tracer);		    /* passes on what there is */
+void stack_tracer_finish(struct stack_tracer *tracer);		    /* and waits for the rest */
+
 /* ---- the collector ---- */
 
 typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
@@ -147,6 +162,7 @@ struct collector_needs {
 	 */
 	bool codes;
 	__u64 code_wait_limit; /* ns that a thread waits for its code object at most; 0: the default */
+	unsigned int stacks;   /* of calls, in a second at most; 0: none */
 };
 
 /* As in xpt_recording_options and xpt_session_options. */
@@ -251,6 +267,7 @@ struct collector {
 	struct driver_tracer *driver_tracer;	 /* NULL: no driver is to be followed */
 	struct counter_sampler *counter_sampler; /* NULL: no counter is to be read */
 	struct budget *budget;			 /* NULL: tracing may take what it takes */
+	struct stack_tracer *stack_tracer;	 /* NULL: no stacks are taken */
 	struct command command;
 
 	int epoll, wake;

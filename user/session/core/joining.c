@@ -272,6 +272,9 @@ const struct xpt_record_header *joining_pass(struct joining *joining, const stru
 	case XPT_RECORD_IOCTL:
 		later = ((const struct xpt_record_ioctl *)record)->start >= joining->since;
 		break;
+	case XPT_RECORD_STACK_SAMPLE:
+		later = ((const struct xpt_record_stack_sample *)record)->call_start >= joining->since;
+		break;
 	case XPT_RECORD_OFF_CPU:
 		later = ((const struct xpt_record_off_cpu *)record)->start >= joining->since;
 		break;

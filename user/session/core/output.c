@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
+#include "base/core/process.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
+#include "base/file/writer.h"
 #include "report/flame/flame.h"
 #include "report/table/summary.h"
 #include "session/core/session.h"
@@ -293,6 +295,11 @@ __u64 output_lost(const struct output *output)
 bool output_failed(const struct output *output)
 {
 	return output->error != 0;
+}
+
+int xpt_output_start_writer(void)
+{
+	return cpus_allowed() == 1 ? 0 : writer_prepare();
 }
 
 void xpt_output_set_owner(uid_t user, gid_t group)

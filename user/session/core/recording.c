@@ -275,6 +275,11 @@ static int create(struct xpt_recording *recording)
 			  SAMPLE_MAX);
 		return -EINVAL;
 	}
+	if (options->stacks > XPT_STACKS_SECOND_MAX) {
+		log_error(&log, "%u stacks a second are out of range (1 to %u)", options->stacks,
+			  XPT_STACKS_SECOND_MAX);
+		return -EINVAL;
+	}
 	recording->output_name = strdup(options->output ?: "the output");
 	if (!recording->output_name)
 		return -ENOMEM;
@@ -291,6 +296,7 @@ static int create(struct xpt_recording *recording)
 			.chosen_only = has_choices(options),
 			.codes = options->code_objects,
 			.code_wait_limit = options->code_wait_limit,
+			.stacks = options->stacks,
 		},
 	};
 	error = consumer_attach(&recording->consumer, options->session, &collector_options);

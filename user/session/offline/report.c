@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/core/options.h"
+#include "base/core/process.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
@@ -288,10 +289,14 @@ static bool warn_of_size(struct run *run, __u64 limit)
 	return true;
 }
 
-/* A process of its own writes what takes long: the kernel needs as long for a large trace as its text takes here. */
+/*
+ * A process of its own writes what takes long: the kernel needs half as long for a large trace as its text takes here. On one CPU it
+ * would only be one more copy.
+ */
 static int write_beside(struct run *run)
 {
-	if (recording_reader_size(run->last.reader) < BESIDE_BYTES || event_file_detach(run->trace, NULL))
+	if (recording_reader_size(run->last.reader) < BESIDE_BYTES || cpus_allowed() == 1 ||
+	    event_file_detach(run->trace, NULL))
 		return 0;
 	/* From then on what has no room is waited for, and nothing is left out. */
 	return event_file_settle(run->trace);

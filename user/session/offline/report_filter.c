@@ -532,6 +532,9 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 	case XPT_RECORD_COUNTER:
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
+	case XPT_RECORD_MODULE:
+	case XPT_RECORD_FRAME:
+	case XPT_RECORD_STACK:
 		return true;
 	default:
 		return !filter->second || is_of_process(filter, record->tgid);

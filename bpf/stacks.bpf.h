@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Stacks of threads that begin an inference: registers and stack are copied as they are, and unwound in user space. A copy is made
+ * before the call's time begins.
+ */
+#ifndef XPT_STACKS_BPF_H
+#define XPT_STACKS_BPF_H
+
+#include "emit.bpf.h"
+#include "frames.bpf.h"
+#include "memory.bpf.h"
+
+/* Stacks that are taken in a second at most; 0: none, and the ring is not there. Set before loading; all objects share it. */
+const volatile __u32 stacks_second SEC(".rodata.stacks") = 0;
+
+#define SECOND 1000000000ull
+#define STACK_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_LAUNCH)
+
+/* Whether the stack of the call is to be taken: of an inference in no other one, and as often as is wanted, spread in time. */
+__noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	const struct xpt_frame *frame;
+	struct xpt_shared *shared;
+	__u64 now, due;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	if (!(STACK_ROLES >> (spec->role & 31) & 1) || (frame->flags & (FRAME_LAYER | FRAME_INSIDE | FRAME_LEFT_OUT)))
+		return 0;
+	shared = shared_get();
+	if (!shared)
+		return 0;
+	now = bpf_ktime_get_ns();
+	due = shared->stack_due;
+	return now >= due &&
+	       __sync_val_compare_and_swap(&shared->stack_due, due, now + SECOND / (stacks_second ?: 1)) == due;
+}
+
+#if defined(__TARGET_ARCH_x86)
+
+static __always_inline __u64 stack_base(const struct task_struct *task)
+{
+	return task->thread.fsbase; /* the C library's thread structure is on top of the stack */
+}
+
+/* In the order of DWARF. */
+static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
+{
+	to[0] = context->ax;
+	to[1] = context->dx;
+	to[2] = context->cx;
+	to[3] = context->bx;
+	to[4] = context->si;
+	to[5] = context->di;
+	to[6] = context->bp;
+	to[7] = context->sp;
+	to[8] = context->r8;
+	to[9] = context->r9;
+	to[10] = context->r10;
+	to[11] = context->r11;
+	to[12] = context->r12;
+	to[13] = context->r13;
+	to[14] = context->r14;
+	to[15] = context->r15;
+	to[16] = context->ip;
+}
+
+#elif defined(__TARGET_ARCH_arm64)
+
+static __always_inline __u64 stack_base(const struct task_struct *task)
+{
+	return task->thread.uw.tp_value;
+}
+
+static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
+{
+	struct user_pt_regs *user = (struct user_pt_regs *)context;
+
+#pragma unroll
+	for (int i = 0; i < 31; i++)
+		to[i] = user->regs[i];
+	to[31] = user->sp;
+	to[32] = user->pc;
+}
+
+#endif
+
+/* Where the returns of the thread's open calls go, whose probes have replaced the addresses on the stack. */
+__noinline int stack_returns(struct xpt_record_stack_copy *copy)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+	const struct return_instance *armed;
+	__u32 used = 0;
+
+	if (!copy)
+		return 0;
+	copy->trampoline = return_trampoline();
+	if (task->utask) {
+		armed = task->utask->return_instances;
+		for (__u32 i = 0; i < XPT_STACK_RETURNS_MAX && armed; i++) {
+			copy->returned[i].stack = armed->stack;
+			copy->returned[i].address = armed->orig_ret_vaddr;
+			used++;
+			armed = armed->next;
+		}
+	}
+	copy->returns = used;
+	return 0;
+}
+
+/* How much of the stack there is above the stack pointer, as far as that is known. */
+static __always_inline __u64 stack_size(const struct task_struct *task, __u64 stack)
+{
+	__u64 base = stack_base(task), top = task->mm->arg_start;
+
+	/* The first thread's is elsewhere; a stack that the program made itself ends anywhere. */
+	if (top > stack && (base <= stack || base - stack > top - stack))
+		base = top;
+	return base > stack && base - stack < XPT_STACK_BYTES_MAX ? base - stack : XPT_STACK_BYTES_MAX;
+}
+
+/* Reads as much of the stack as there is into the copy. */
+static __always_inline void stack_read(struct xpt_record_stack_copy *copy, void *bytes, __u64 stack)
+{
+	__u32 length = stack_size(bpf_get_current_task_btf(), stack);
+
+	for (__u32 i = 0; i < 3; i++) {
+		/* It is in range: the verifier of older kernels forgets what was compared. */
+		length = ((length - 1) & (XPT_STACK_BYTES_MAX - 1)) + 1;
+		if (!bpf_probe_read_user(bytes, length, (const void *)stack) ||
+		    (memory_is_one(stack, length) && !bpf_copy_from_user(bytes, length, (const void *)stack))) {
+			copy->length = length;
+			return;
+		}
+		/* Where the stack ends is not known: up to the end of a page. */
+		length = (length < 8192 ? 4096 : 8192) - (stack & 4095);
+	}
+	copy->length = 0;
+}
+
+/* ---- frames of a Python interpreter ---- */
+
+#define PYTHON_INTERPRETERS 4
+#define PYTHON_THREADS 128 /* of one */
+
+static __always_inline __u64 python_word(__u64 address)
+{
+	__u64 word = 0;
+
+	if (read_user(&word, sizeof(word), address))
+		return 0;
+	return word;
+}
+
+/* The state of the thread with this id among those from first on. 0: there is none. */
+__noinline __u64 python_thread(const struct xpt_python *python, __u64 first, __u64 id)
+{
+	if (!python)
+		return 0;
+	for (__u32 i = 0; i < PYTHON_THREADS; i++) {
+		if (!first || python_word(first + python->thread_id) == id)
+			return first;
+		first = python_word(first + python->next_thread);
+	}
+	return 0;
+}
+
+/* The state of the current thread. 0: it has none. */
+__noinline __u64 python_state(struct xpt_thread *thread, const struct xpt_python *python)
+{
+	__u64 interpreter, id = stack_base(bpf_get_current_task_btf());
+
+	if (!thread || !python)
+		return 0;
+	if (thread->python && python_word(thread->python + python->thread_id) == id)
+		return thread->python;
+	thread->python = 0;
+	interpreter = python_word(python->interpreters);
+	for (__u32 i = 0; i < PYTHON_INTERPRETERS && interpreter && !thread->python; i++) {
+		thread->python = python_thread(python, python_word(interpreter + python->threads), id);
+		interpreter = python_word(interpreter + python->next_interpreter);
+	}
+	return thread->python;
+}
+
+/* One frame at an address; that of the one around it, 0: there is none, or it cannot be read. */
+__noinline __u64 python_frame(struct xpt_python_frame *frame, const struct xpt_python *python, __u64 address)
+{
+	__u32 bytes;
+
+	if (!frame || !python)
+		return 0;
+	frame->address = address;
+	bytes = python->frame_bytes;
+	if (bytes > XPT_PYTHON_FRAME_BYTES || bytes < 8)
+		return 0;
+	if (read_user(frame->words, bytes, address)) {
+		frame->address = 0;
+		return 0;
+	}
+	return frame->words[(python->previous / 8) & 7];
+}
+
+/* Copies the frames of the current thread, if it is one of a Python process. */
+__noinline int python_copy(struct xpt_thread *thread)
+{
+	__u64 task = bpf_get_current_pid_tgid(), frame;
+	struct xpt_record_python_copy *copy;
+	struct xpt_python *python;
+	__u32 tgid = task >> 32, i;
+
+	if (!thread)
+		return 0;
+	python = bpf_map_lookup_elem(&pythons, &tgid);
+	if (!python)
+		return 0;
+	frame = python_state(thread, python);
+	frame = frame ? python_word(frame + python->frame) : 0;
+	if (frame && python->inner)
+		frame = python_word(frame + python->inner - 1);
+	if (!frame)
+		return 0;
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_PYTHON_FRAMES_MAX * sizeof(struct xpt_python_frame),
+				   0);
+	if (!copy)
+		return 0;
+	for (i = 0; i < XPT_PYTHON_FRAMES_MAX && frame; i++)
+		frame = python_frame(&copy->frame[i], python, frame);
+	header_fill(&copy->header, XPT_RECORD_PYTHON_COPY, sizeof(*copy) + i * sizeof(copy->frame[0]), tgid,
+		    bpf_ktime_get_ns());
+	copy->tid = task;
+	copy->frames = i;
+	copy->truncated = frame != 0;
+	copy->reserved = 0;
+	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* ---- a stack ---- */
+
+/* NULL: there is no room for it. */
+static __noinline struct xpt_record_stack_copy *stack_copy(struct pt_regs *context, struct xpt_thread *thread,
+							   const struct xpt_spec *spec)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	struct xpt_record_stack_copy *copy;
+
+	python_copy(thread);
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_STACK_BYTES_MAX, 0);
+	if (!copy) {
+		count_loss(XPT_LOSS_STACK_COPIES);
+		return NULL;
+	}
+	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, bpf_ktime_get_ns());
+	copy->call_start = 0;
+	copy->number = thread->number;
+	copy->handle = thread->handle;
+	copy->stack = thread->registers.stack;
+	copy->tid = task;
+	copy->spec = spec->index;
+	copy->reserved = 0;
+	stack_registers(context, copy->registers);
+	stack_returns(copy);
+	stack_read(copy, copy->bytes, thread->registers.stack);
+	copy->header.size = XPT_ALIGN8(sizeof(*copy) + copy->length);
+	return copy;
+}
+
+static __always_inline void stack_send(struct xpt_record_stack_copy *copy, __u64 start)
+{
+	copy->call_start = start;
+	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+}
+
+#endif
