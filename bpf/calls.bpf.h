@@ -704,7 +704,7 @@ static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64
 	if (spec->flags & XPT_SPEC_CALLBACK)
 		callback_resolve(thread, spec);
 	if (stacks_second && stack_is_due(thread, spec))
-		copy = stack_copy(context, thread, spec);
+		copy = stack_copy_call(context, thread, spec);
 	/* Before the time, as it comes behind it at the return: nor is reading them. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;
