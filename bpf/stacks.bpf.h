@@ -86,6 +86,11 @@ static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
 
 #endif
 
+/* Of a struct xpt_record_stack_copy with all its bytes. */
+struct stack_room {
+	__u64 words[(sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX) / 8];
+};
+
 /* Where the returns of the thread's open calls go, whose probes have replaced the addresses on the stack. */
 __noinline int stack_returns(struct xpt_record_stack_copy *copy)
 {
@@ -210,7 +215,8 @@ __noinline int python_copy(struct xpt_thread *thread)
 	struct xpt_python *python;
 	__u32 tgid = task >> 32, i;
 
-	if (!thread)
+	/* Older kernels verify it also where it is not called, without its maps. */
+	if (!stacks_second || !thread)
 		return 0;
 	python = bpf_map_lookup_elem(&pythons, &tgid);
 	if (!python)
@@ -239,38 +245,26 @@ __noinline int python_copy(struct xpt_thread *thread)
 
 /* ---- a stack ---- */
 
-/* NULL: there is no room for it. */
-static __noinline struct xpt_record_stack_copy *stack_copy(struct pt_regs *context, struct xpt_thread *thread,
-							   const struct xpt_spec *spec)
+/* All but the registers and when the call begins. Taken at thread->now. */
+__noinline int stack_copy(struct stack_room *room, const struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	__u64 task = bpf_get_current_pid_tgid();
 	struct xpt_record_stack_copy *copy;
 
-	python_copy(thread);
-	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_STACK_BYTES_MAX, 0);
-	if (!copy) {
-		count_loss(XPT_LOSS_STACK_COPIES);
-		return NULL;
-	}
-	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, bpf_ktime_get_ns());
-	copy->call_start = 0;
+	if (!room || !thread || !spec)
+		return 0;
+	copy = (void *)room;
+	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, thread->now);
 	copy->number = thread->number;
 	copy->handle = thread->handle;
 	copy->stack = thread->registers.stack;
 	copy->tid = task;
 	copy->spec = spec->index;
 	copy->reserved = 0;
-	stack_registers(context, copy->registers);
 	stack_returns(copy);
 	stack_read(copy, copy->bytes, thread->registers.stack);
 	copy->header.size = XPT_ALIGN8(sizeof(*copy) + copy->length);
-	return copy;
-}
-
-static __always_inline void stack_send(struct xpt_record_stack_copy *copy, __u64 start)
-{
-	copy->call_start = start;
-	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+	return 0;
 }
 
 #endif
