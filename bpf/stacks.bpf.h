@@ -24,7 +24,6 @@ static __always_inline bool stack_takes(__u64 *at)
 	return now >= due && __sync_val_compare_and_swap(at, due, now + SECOND / (stacks_second ?: 1)) == due;
 }
 
-#ifndef XPT_ATOMIC
 /* Whether the stack of the call is to be taken: of an inference in no other one, and as often as is wanted, spread in time. */
 __noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_spec *spec)
 {
@@ -41,7 +40,6 @@ __noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_sp
 		return 0;
 	return stack_takes(&shared->stack_due);
 }
-#endif
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -91,6 +89,11 @@ static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
 }
 
 #endif
+
+/* Of a struct xpt_record_stack_copy with all its bytes. */
+struct stack_room {
+	__u64 words[(sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX) / 8];
+};
 
 /* Where the returns of the thread's open calls go, whose probes have replaced the addresses on the stack. */
 __noinline int stack_returns(struct xpt_record_stack_copy *copy)
@@ -228,6 +231,10 @@ __noinline int python_copy(struct xpt_thread *thread)
 
 	if (!thread)
 		return 0;
+#ifndef XPT_ATOMIC /* older kernels verify it also where it is not called, without its maps */
+	if (!stacks_second)
+		return 0;
+#endif
 	python = bpf_map_lookup_elem(&pythons, &tgid);
 	if (!python)
 		return 0;
@@ -255,54 +262,27 @@ __noinline int python_copy(struct xpt_thread *thread)
 
 /* ---- a stack ---- */
 
-/* NULL: there is no room for it. */
-static __always_inline struct xpt_record_stack_copy *stack_copy(struct pt_regs *context, struct xpt_thread *thread,
-								__u64 stack)
+/* All but the registers, the reason, and what is open then. */
+__noinline int stack_copy(struct stack_room *room, __u64 stack, __u64 time)
 {
 	__u64 task = bpf_get_current_pid_tgid();
 	struct xpt_record_stack_copy *copy;
 
-	python_copy(thread);
-	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_STACK_BYTES_MAX, 0);
-	if (!copy) {
-		count_loss(XPT_LOSS_STACK_COPIES);
-		return NULL;
-	}
-	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, bpf_ktime_get_ns());
+	if (!room)
+		return 0;
+	copy = (void *)room;
+	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, time);
 	copy->call_start = copy->operator_start = 0;
 	copy->number = copy->handle = 0;
-	copy->spec = 0;
 	copy->stack = stack;
 	copy->tid = task;
-	stack_registers(context, copy->registers);
 	stack_returns(copy);
 	stack_read(copy, copy->bytes, stack);
 	copy->header.size = XPT_ALIGN8(sizeof(*copy) + copy->length);
-	return copy;
+	return 0;
 }
 
-#ifndef XPT_ATOMIC
-/* That of a call. */
-static __noinline struct xpt_record_stack_copy *stack_copy_call(struct pt_regs *context, struct xpt_thread *thread,
-								const struct xpt_spec *spec)
-{
-	struct xpt_record_stack_copy *copy = stack_copy(context, thread, thread->registers.stack);
-
-	if (!copy)
-		return NULL;
-	copy->reason = XPT_STACK_CALL;
-	copy->number = thread->number;
-	copy->handle = thread->handle;
-	copy->spec = spec->index;
-	return copy;
-}
-
-static __always_inline void stack_send(struct xpt_record_stack_copy *copy, __u64 start)
-{
-	copy->call_start = start;
-	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
-}
-#else
+#ifdef XPT_ATOMIC
 /* Finds the recorded calls that are open on the thread. Whether there is one that is no operator. */
 static __noinline int stack_place(struct xpt_thread *thread)
 {
@@ -333,10 +313,14 @@ static __noinline int stack_copy_now(struct xpt_thread *thread, __u32 reason, __
 
 	if (!stack_place(thread))
 		return 0;
-	copy = stack_copy(registers, thread, STACK_POINTER(registers));
-	if (!copy)
+	python_copy(thread);
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(struct stack_room), 0);
+	if (!copy) {
+		count_loss(XPT_LOSS_STACK_COPIES);
 		return 0;
-	copy->header.time = time;
+	}
+	stack_registers(registers, copy->registers);
+	stack_copy((void *)copy, STACK_POINTER(registers), time);
 	copy->reason = reason;
 	copy->call_start = thread->open_call;
 	copy->operator_start = thread->open_operator;

@@ -806,7 +806,7 @@ struct xpt_python_frame {
 };
 
 struct xpt_record_python_copy {
-	struct xpt_record_header header; /* time: before that of the thread's next STACK_COPY */
+	struct xpt_record_header header; /* time: after that of the thread's next STACK_COPY, which begins with it */
 	__u32 tid;
 	__u32 frames;	 /* at most XPT_PYTHON_FRAMES_MAX */
 	__u32 truncated; /* there are more */
