@@ -633,6 +633,48 @@ __noinline int run_timed(__u64 start)
 	return 0;
 }
 
+/* What begins with a call, its time last. */
+__noinline int call_begin_time(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	const struct xpt_config *config = config_get();
+	struct xpt_frame *frame;
+
+	if (!thread || !spec || !config)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	/* Before the time, as it comes behind it at the return: nor is reading them. */
+	if (config->slots && !(frame->flags & FRAME_LAYER) && counts_begin(spec, thread->depth))
+		frame->flags |= FRAME_COUNTED;
+	if ((spec->flags & XPT_SPEC_RUNNING) && !(frame->flags & FRAME_LAYER))
+		running_begins();
+	call_start(thread);
+	return 0;
+}
+
+/* The same, with a copy of the stack, which is sent when the time is known. */
+static __noinline int call_begin_stack(struct pt_regs *context, struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	struct xpt_record_stack_copy *copy;
+
+	thread->now = bpf_ktime_get_ns();
+	python_copy(thread);
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(struct stack_room), 0);
+	if (!copy) {
+		count_loss(XPT_LOSS_STACK_COPIES);
+		return call_begin_time(thread, spec);
+	}
+	stack_registers(context, copy->registers);
+	stack_copy((void *)copy, thread->registers.stack, thread->now);
+	copy->reason = XPT_STACK_CALL;
+	copy->number = thread->number;
+	copy->handle = thread->handle;
+	copy->spec = spec->index;
+	call_begin_time(thread, spec);
+	copy->call_start = thread->start;
+	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 /* *timed: when it has begun, if it is to be timed. */
 static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64 *timed)
 {
@@ -640,7 +682,6 @@ static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
 	const struct xpt_config *config = config_get();
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct xpt_record_stack_copy *copy = NULL;
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
 	bool layer = false;
@@ -704,15 +745,9 @@ static __always_inline int call_try(struct pt_regs *context, __u64 cookie, __u64
 	if (spec->flags & XPT_SPEC_CALLBACK)
 		callback_resolve(thread, spec);
 	if (stacks_second && stack_is_due(thread, spec))
-		copy = stack_copy(context, thread, spec);
-	/* Before the time, as it comes behind it at the return: nor is reading them. */
-	if (config->slots && !layer && counts_begin(spec, thread->depth))
-		frame->flags |= FRAME_COUNTED;
-	if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
-		running_begins();
-	call_start(thread);
-	if (stacks_second && copy)
-		stack_send(copy, thread->start);
+		call_begin_stack(context, thread, spec);
+	else
+		call_begin_time(thread, spec);
 	fetch_arguments(thread, spec);
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);

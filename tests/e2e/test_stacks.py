@@ -64,14 +64,14 @@ def test_chain(link):
     result, recording = record([workload_path("stacks"), 50, 5000], "--stacks=1000", "--link", link)
     check_chain(result, recording, ["nrt_execute", "innermost", "third", "second", "first", "run", "main"])
     assert {names(sample)[-1] for sample in recording.stack_samples} == {"_start"}
-    assert len(recording.stack_samples) == 50
+    assert len(recording.stack_samples) == 50, len(recording.stack_samples)
 
 
 def test_thread():
     """The same in a thread."""
     result, recording = record([workload_path("stacks"), 20, 5000, "thread"], "--stacks=1000")
     check_chain(result, recording, ["nrt_execute", "innermost", "third", "second", "first", "run"])
-    assert len(recording.stack_samples) == 20
+    assert len(recording.stack_samples) == 20, len(recording.stack_samples)
 
 
 def test_ended():

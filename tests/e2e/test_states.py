@@ -184,3 +184,40 @@ def test_without_why():
     assert run([XPUTRACE, "report", path, "-o", output]).status == 0
     assert not any(event.get("cat") == "off_cpu" for event in Trace(output).events)
     assert "BLOCKED BY" not in done.stdout and "THREADS BESIDE" not in done.stdout
+
+
+def folded(path, kind):
+    """The flame graph: weight in ns by stack, as tuples of frames with the program as the innermost."""
+    output = "%s.%s.folded" % (path, kind)
+    done = run([XPUTRACE, "report", path, "--flame", kind, "-o", output])
+    assert done.status == 0, done.stderr
+    with open(output, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").rsplit(" ", 1) for line in file]
+    return {tuple(stack.split(";")): int(weight) for stack, weight in lines}
+
+
+@alone(TIME)
+def test_where_they_compute_and_wait():
+    """Samples of running threads weigh what they ran, stacks of blocked ones what they were blocked, at the function that did it."""
+    made, path, done = record("--samples=1000", "--stacks=1000", "--why")
+    assert "lost: nothing" in done.stdout, done.stdout
+    running, waiting = folded(path, "cpu"), folded(path, "offcpu")
+    for name, function in (("spin", "spin"), ("compete", "compete"), ("migrate", "migrate")):
+        stacks = {stack: weight for stack, weight in running.items() if stack[-1] == name}
+        assert stacks and all("main" in stack and "states_run" in stack for stack in stacks), stacks
+        inside = sum(weight for stack, weight in stacks.items() if function in stack[:-1])
+        truth = sum(inference.cpu for inference in made[name])
+        assert 0.7 * truth <= inside <= 1.3 * truth, (name, inside, truth)
+    for name, function in (("sleep", "usleep"), ("futex", "lock"), ("poll", "wait_poll")):
+        stacks = {stack: weight for stack, weight in waiting.items() if stack[-1] == name}
+        inside = sum(weight for stack, weight in stacks.items() if function in stack[:-1])
+        truth = sum(inference.wall - inference.cpu for inference in made[name])
+        assert 0.6 * truth <= inside <= truth + 1000000, (name, inside, truth, stacks)
+
+
+def test_stacks_that_were_not_taken():
+    """A flame graph without stacks says what would record them."""
+    _, path, _ = record("--stacks")
+    for kind, option in (("cpu", "--samples"), ("offcpu", "--stacks --why")):
+        done = run([XPUTRACE, "report", path, "--flame", kind])
+        assert done.status == 1 and "record %s`" % option in done.stderr, done.stderr

@@ -23,6 +23,7 @@ struct record_context {
 	enum xpt_flame flame;
 	bool code_objects;
 	unsigned int stacks;
+	unsigned int samples;
 	int own_status; /* of what was recorded, not of the command */
 	struct status_line status_line;
 };
@@ -67,6 +68,9 @@ static const struct option_entry entries[] = {
 	{ 0, "stacks", "N",
 	  "who calls the runtime: stacks of calls that begin an\ninference, at most N a second (default: 100)",
 	  OPTION_INT, FIELD(stacks), .min = 1, .max = 1000, .without = "100" },
+	{ 0, "samples", "HZ",
+	  "where threads compute in calls: their stacks, so often a second\non each CPU (default: 99)", OPTION_INT,
+	  FIELD(samples), .min = 1, .max = 1000, .without = "99" },
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
 	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
@@ -146,6 +150,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.counters_per_inference = session->counters_per_inference,
 		.level = record->level,
 		.stacks = record->stacks,
+		.samples = record->samples,
 		.code_objects = record->code_objects,
 		.code_wait_limit = session->code_wait_limit,
 		.programs = session->choices,

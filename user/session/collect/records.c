@@ -141,6 +141,10 @@ static int on_data(void *context, const struct xpt_record_header *record)
 	case XPT_RECORD_REGION:
 		on_region(collector, (const void *)record);
 		break;
+	case XPT_RECORD_OFF_CPU:
+		stack_tracer_off_cpu(collector->stack_tracer, (const void *)record);
+		collector_pass(collector, record);
+		break;
 	default:
 		collector->events += record->kind == XPT_RECORD_EVENT;
 		collector->ioctls += record->kind == XPT_RECORD_IOCTL;

@@ -187,7 +187,7 @@ static void answer_copy(struct unwinding_process *process, struct unwinder *unwi
 {
 	struct xpt_record_python_copy *python = &process->pending[copy->tid % PENDING].copy;
 	/* It may be that of an earlier stack, which was lost. */
-	bool fresh = python->tid == copy->tid && copy->header.time - python->header.time < PYTHON_FRESH;
+	bool fresh = python->tid == copy->tid && python->header.time - copy->header.time < PYTHON_FRESH;
 	struct xpt_record_header none = { STACK_ANSWER_NONE, sizeof(none), 0, 0 };
 	struct xpt_record_stack_sample sample;
 	int error = unwinder_stack(unwinder, copy, fresh ? python : NULL, &sample);
