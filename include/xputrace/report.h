@@ -64,7 +64,7 @@ struct xpt_report_options {
 
 /*
  * Reads the recording and writes the reports; with a choice, or as XPT_OUTPUT_CSV, twice. -ENOENT: a program that was chosen is not
- * in it; -E2BIG: more than 8388608 inferences are selected, or options of a newer library; -EINVAL: an option makes no sense. -EBADMSG
+ * in it; -ENOMSG: no stacks for a flame graph are; -E2BIG: more than 8388608 inferences are selected, or options of a newer library; -EINVAL: an option makes no sense. -EBADMSG
  * not a recording, -EPROTO of an unknown version, -ENODATA cut short or damaged at the end: everything before that has been reported;
  * errors of open() and write() otherwise.
  */

@@ -161,7 +161,7 @@ Test(report_flame_flame, without_stacks_there_is_no_graph)
 
 	stream_describe(&records);
 	flame = flame_made(&model, &records, XPT_OUTPUT_FOLDED, "/dev/null");
-	cr_expect_eq(flame_close(flame, NULL), -ENOENT);
+	cr_expect_eq(flame_close(flame, NULL), -ENOMSG);
 	flame_free(flame);
 	model_free(model);
 	text_free(&records);

@@ -496,7 +496,7 @@ int flame_close(struct flame *flame, const struct flame *base)
 {
 	struct flame_tree *tree = NULL;
 	struct text text = {};
-	int error = check_samples(flame) ? 0 : -ENOENT, closed;
+	int error = check_samples(flame) ? 0 : -ENOMSG, closed;
 
 	error = error ?: flame_tree_create(flame, base, flame->format == XPT_OUTPUT_PPROF, &tree);
 	if (!error && tree->full)

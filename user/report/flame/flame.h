@@ -38,7 +38,7 @@ int flame_open(const struct flame_options *options, struct model *model, struct 
 int flame_detach(struct flame *flame, const uint64_t *stopped);
 /*
  * Writes the graph and closes the file. base: the same of another model, whose graph is what this one is compared with; NULL: none.
- * -ENOENT, reported: there are no stacks to make it of. Errors of write(); -ENOMEM.
+ * -ENOMSG, reported: there are no stacks to make it of. Errors of write(); -ENOMEM.
  */
 int flame_close(struct flame *flame, const struct flame *base);
 void flame_free(struct flame *flame);

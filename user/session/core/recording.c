@@ -423,7 +423,7 @@ int xpt_recording_finish(struct xpt_recording *recording)
 		log_error(&collector->log, "%s is blocked and was given up: %llu records could not be written",
 			  recording->output_name, (unsigned long long)output_lost(recording->output));
 	error = written ?: error;
-	if (error && error != -ETIMEDOUT)
+	if (error && error != -ETIMEDOUT && error != -ENOMSG)
 		log_error(&collector->log, "cannot write %s: %s; what was written before can be read",
 			  recording->output_name, strerror(-error));
 	return error;
