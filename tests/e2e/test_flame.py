@@ -10,7 +10,7 @@ import re
 import shutil
 import xml.etree.ElementTree
 
-from harness import BUILD, ROOT, XPUTRACE, Skip, cases, need, run, scratch
+from harness import BUILD, ROOT, XPUTRACE, Skip, cases, need, run, scratch, workload_path
 from recordings import (AT_CALL, ENQUEUE, EXECUTE, FRAME, INSIDE, MODULE, OFF_CPU, ON_CPU, WAIT, call_record, sample_record,
                         Recording, stack_record, text_record, with_records)
 
@@ -302,3 +302,14 @@ def test_speedscope():
     found = {html.unescape(name).replace(";", ":"): float(total) for total, _, name in rows}
     assert set(found) == set(totals), (found, totals)
     assert all(abs(found[name] - 100 * totals[name] / whole) < 0.001 for name in totals), (found, totals)
+
+
+def test_recorded():
+    """record --stacks --flame: the workload's own functions, down to the programs that it runs."""
+    path = os.path.join(scratch(), "x.folded")
+    result = run([need(XPUTRACE, "collector"), "record", "-q", "--stacks", "--flame", "inference", "-o", path, "--",
+                  workload_path("linked-nrt"), "nrt", "--calls", "200"])
+    assert result.status == 0, result.stderr
+    with open(path, encoding="utf-8") as file:
+        lines = folded(file.read())
+    assert lines and all(re.search(r";neuron-0\.\d$", name) and value > 0 for name, value in lines.items()), lines
