@@ -11,6 +11,7 @@ TIME = "measures time"
 HERE = os.path.dirname(os.path.abspath(__file__))
 DESCRIPTION = os.path.join(HERE, "states.json")
 ROUNDS = 3
+SWITCH = 15000 if SLOW == 1 else 60000 * SLOW  # ns
 
 Truth = collections.namedtuple("Truth", "start wall outer cpu waited voluntary involuntary minor major")
 BLOCKS = {"sleep", "futex", "poll"}  # for how long is known
@@ -152,7 +153,7 @@ def test_why(link):
             blocked = sum(span.dur for span in spans if not span.name.startswith("waiting for a CPU")) * 1000
             what = "%s: %s" % (name, spans)
             # What the kernel takes of the thread's time to leave and resume it; what a hypervisor takes is no switch.
-            allowed = tolerance(truth.wall - truth.cpu, truth, duration) + 15000 * SLOW * len(spans)
+            allowed = tolerance(truth.wall - truth.cpu, truth, duration) + SWITCH * len(spans)
             missing.append(truth.wall - truth.cpu - waited - blocked - allowed)
             assert missing[-1] >= -2 * allowed, (what, truth)
             assert truth.voluntary or name not in BLOCKS, truth
