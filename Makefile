@@ -107,7 +107,7 @@ FOLDERS := base code describe target stack kern model record counter report prof
 LIBRARY_SOURCES := $(sort $(wildcard $(FOLDERS:%=user/%/*.c) $(FOLDERS:%=user/%/*/*.c) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c user/cli/*/*.c))
 # Objects of their own: what not every kernel takes, or not every recording needs.
-BPF_APART := session session_context drivers code switches
+BPF_APART := session session_context drivers code switches samples
 BPF_SOURCES := $(sort $(filter-out $(BPF_APART:%=bpf/%.bpf.c),$(wildcard bpf/*.bpf.c)))
 RUNTIMES := $(sort $(wildcard user/runtimes/*.json))
 DRIVERS := $(sort $(wildcard user/drivers/*.json))

@@ -654,17 +654,14 @@ __noinline int call_begin_time(struct xpt_thread *thread, const struct xpt_spec 
 /* The same, with a copy of the stack, which is sent when the time is known. */
 static __noinline int call_begin_stack(struct pt_regs *context, struct xpt_thread *thread, const struct xpt_spec *spec)
 {
-	struct xpt_record_stack_copy *copy;
+	struct xpt_record_stack_copy *copy = stack_copy(context, thread, thread->registers.stack);
 
-	thread->now = bpf_ktime_get_ns();
-	python_copy(thread);
-	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(struct stack_room), 0);
-	if (!copy) {
-		count_loss(XPT_LOSS_STACK_COPIES);
+	if (!copy)
 		return call_begin_time(thread, spec);
-	}
-	stack_registers(context, copy->registers);
-	stack_copy((void *)copy, thread, spec);
+	copy->reason = XPT_STACK_CALL;
+	copy->number = thread->number;
+	copy->handle = thread->handle;
+	copy->spec = spec->index;
 	call_begin_time(thread, spec);
 	copy->call_start = thread->start;
 	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);

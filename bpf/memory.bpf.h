@@ -66,6 +66,7 @@ static __always_inline int memory_is_faultable(__u64 address)
 	return memory_is_one(address, 1);
 }
 
+#ifndef XPT_ATOMIC /* in programs that may not sleep, nothing is faulted in */
 /* Both ends of a piece that is not longer than a page. Between here and the copy another thread may replace the mapping. */
 static __always_inline long read_user(void *to, __u32 size, __u64 address)
 {
@@ -75,5 +76,11 @@ static __always_inline long read_user(void *to, __u32 size, __u64 address)
 		return -1;
 	return bpf_copy_from_user(to, size, (const void *)address);
 }
+#else
+static __always_inline long read_user(void *to, __u32 size, __u64 address)
+{
+	return bpf_probe_read_user(to, size, (const void *)address);
+}
+#endif
 
 #endif

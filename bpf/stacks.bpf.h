@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Stacks of threads that begin an inference: registers and stack are copied as they are, and unwound in user space. A copy is made
- * before the call's time begins.
+ * Stacks of threads that begin an inference, or are in one: registers and stack are copied as they are, and unwound in user space. That
+ * of a call is copied before its time begins.
  */
 #ifndef XPT_STACKS_BPF_H
 #define XPT_STACKS_BPF_H
@@ -13,15 +13,28 @@
 /* Stacks that are taken in a second at most; 0: none, and the ring is not there. Set before loading; all objects share it. */
 const volatile __u32 stacks_second SEC(".rodata.stacks") = 0;
 
+/* Whether the maps below are there. */
+#ifndef STACKS_ON
+#define STACKS_ON stacks_second
+#endif
+
 #define SECOND 1000000000ull
 #define STACK_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_LAUNCH)
 
+/* Whether one is due now, of those that this counts; then the next one is later. */
+static __always_inline bool stack_takes(__u64 *at)
+{
+	__u64 now = bpf_ktime_get_ns(), due = *at;
+
+	return now >= due && __sync_val_compare_and_swap(at, due, now + SECOND / (stacks_second ?: 1)) == due;
+}
+
+#ifndef XPT_ATOMIC
 /* Whether the stack of the call is to be taken: of an inference in no other one, and as often as is wanted, spread in time. */
 __noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	const struct xpt_frame *frame;
 	struct xpt_shared *shared;
-	__u64 now, due;
 
 	if (!thread || !spec)
 		return 0;
@@ -31,11 +44,9 @@ __noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_sp
 	shared = shared_get();
 	if (!shared)
 		return 0;
-	now = bpf_ktime_get_ns();
-	due = shared->stack_due;
-	return now >= due &&
-	       __sync_val_compare_and_swap(&shared->stack_due, due, now + SECOND / (stacks_second ?: 1)) == due;
+	return stack_takes(&shared->stack_due);
 }
+#endif
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -86,11 +97,6 @@ static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
 
 #endif
 
-/* Of a struct xpt_record_stack_copy with all its bytes. */
-struct stack_room {
-	__u64 words[(sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX) / 8];
-};
-
 /* Where the returns of the thread's open calls go, whose probes have replaced the addresses on the stack. */
 __noinline int stack_returns(struct xpt_record_stack_copy *copy)
 {
@@ -125,6 +131,17 @@ static __always_inline __u64 stack_size(const struct task_struct *task, __u64 st
 	return base > stack && base - stack < XPT_STACK_BYTES_MAX ? base - stack : XPT_STACK_BYTES_MAX;
 }
 
+static __always_inline long stack_read_piece(void *bytes, __u32 length, __u64 stack)
+{
+	long error = bpf_probe_read_user(bytes, length, (const void *)stack);
+
+#ifndef XPT_ATOMIC
+	if (error && memory_is_one(stack, length))
+		error = bpf_copy_from_user(bytes, length, (const void *)stack);
+#endif
+	return error;
+}
+
 /* Reads as much of the stack as there is into the copy. */
 static __always_inline void stack_read(struct xpt_record_stack_copy *copy, void *bytes, __u64 stack)
 {
@@ -133,8 +150,7 @@ static __always_inline void stack_read(struct xpt_record_stack_copy *copy, void 
 	for (__u32 i = 0; i < 3; i++) {
 		/* It is in range: the verifier of older kernels forgets what was compared. */
 		length = ((length - 1) & (XPT_STACK_BYTES_MAX - 1)) + 1;
-		if (!bpf_probe_read_user(bytes, length, (const void *)stack) ||
-		    (memory_is_one(stack, length) && !bpf_copy_from_user(bytes, length, (const void *)stack))) {
+		if (!stack_read_piece(bytes, length, stack)) {
 			copy->length = length;
 			return;
 		}
@@ -216,7 +232,7 @@ __noinline int python_copy(struct xpt_thread *thread)
 	__u32 tgid = task >> 32, i;
 
 	/* Older kernels verify it also where it is not called, without its maps. */
-	if (!stacks_second || !thread)
+	if (!STACKS_ON || !thread)
 		return 0;
 	python = bpf_map_lookup_elem(&pythons, &tgid);
 	if (!python)
@@ -245,26 +261,74 @@ __noinline int python_copy(struct xpt_thread *thread)
 
 /* ---- a stack ---- */
 
-/* All but the registers and when the call begins. Taken at thread->now. */
-__noinline int stack_copy(struct stack_room *room, const struct xpt_thread *thread, const struct xpt_spec *spec)
+/* NULL: there is no room for it. */
+static __always_inline struct xpt_record_stack_copy *stack_copy(struct pt_regs *context, struct xpt_thread *thread,
+								__u64 stack)
 {
-	__u64 task = bpf_get_current_pid_tgid();
+	__u64 task = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	struct xpt_record_stack_copy *copy;
 
-	if (!room || !thread || !spec)
-		return 0;
-	copy = (void *)room;
-	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, thread->now);
-	copy->number = thread->number;
-	copy->handle = thread->handle;
-	copy->stack = thread->registers.stack;
+	python_copy(thread);
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_STACK_BYTES_MAX, 0);
+	if (!copy) {
+		count_loss(XPT_LOSS_STACK_COPIES);
+		return NULL;
+	}
+	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, now);
+	copy->call_start = copy->operator_start = 0;
+	copy->number = copy->handle = 0;
+	copy->spec = 0;
+	copy->stack = stack;
 	copy->tid = task;
-	copy->spec = spec->index;
-	copy->reserved = 0;
+	stack_registers(context, copy->registers);
 	stack_returns(copy);
-	stack_read(copy, copy->bytes, thread->registers.stack);
+	stack_read(copy, copy->bytes, stack);
 	copy->header.size = XPT_ALIGN8(sizeof(*copy) + copy->length);
+	return copy;
+}
+
+#ifdef XPT_ATOMIC
+/* Finds the recorded calls that are open on the thread. Whether there is one that is no operator. */
+static __noinline int stack_place(struct xpt_thread *thread)
+{
+	__u32 depth = thread->depth;
+
+	thread->open_call = thread->open_operator = 0;
+	for (__u32 i = 0; i < XPT_DEPTH_MAX && depth; i++) {
+		const struct xpt_frame *frame = &thread->frame[--depth & (XPT_DEPTH_MAX - 1)];
+
+		if (frame->flags & FRAME_LEFT_OUT)
+			return 0;
+		if (frame->role != XPT_ROLE_OPERATOR) {
+			thread->open_call = frame->start;
+			thread->open_spec = frame->spec;
+			return 1;
+		}
+		if (!thread->open_operator)
+			thread->open_operator = frame->start;
+	}
 	return 0;
 }
+
+/* That of the current thread, while it is in a call; 0: it was not taken. time: of the sample. */
+static __noinline int stack_copy_now(struct xpt_thread *thread, __u32 reason, __u64 time)
+{
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct xpt_record_stack_copy *copy;
+
+	if (!stack_place(thread))
+		return 0;
+	copy = stack_copy(registers, thread, STACK_POINTER(registers));
+	if (!copy)
+		return 0;
+	copy->header.time = time;
+	copy->reason = reason;
+	copy->call_start = thread->open_call;
+	copy->operator_start = thread->open_operator;
+	copy->spec = thread->open_spec;
+	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+	return 1;
+}
+#endif
 
 #endif

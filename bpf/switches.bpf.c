@@ -9,7 +9,8 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
-#include "emit.bpf.h"
+#define XPT_ATOMIC
+#include "stacks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -113,6 +114,16 @@ static __always_inline struct xpt_record_off_cpu *off_cpu_of(struct task_struct 
 	return &thread->off_cpu;
 }
 
+/* Takes the stack of the thread that leaves the CPU, as often as is wanted. */
+static __always_inline bool stack_is_due_now(struct task_struct *task, bool preempted, __u64 now)
+{
+	struct xpt_shared *shared = shared_get();
+	struct xpt_thread *thread = thread_get(task);
+
+	return shared && thread && stack_takes(&shared->off_cpu_due[preempted]) &&
+	       stack_copy_now(thread, XPT_STACK_OFF_CPU, now);
+}
+
 static __always_inline void leave(struct task_struct *task, struct task_struct *next, bool preempted, __u64 now)
 {
 	struct xpt_record_off_cpu *record = off_cpu_of(task);
@@ -125,6 +136,7 @@ static __always_inline void leave(struct task_struct *task, struct task_struct *
 	record->reason = preempted ? XPT_OFF_CPU_PREEMPTED : reason_of(task, record->syscall);
 	record->interrupt = 0;
 	record->waker_tgid = record->waker_tid = 0;
+	record->stacked = stacks_second && stack_is_due_now(task, preempted, now);
 	record->next_tid = next->pid;
 	record->next_tgid = next->tgid;
 	bpf_probe_read_kernel(record->next, sizeof(record->next), next->comm);

@@ -91,6 +91,10 @@ struct xpt_thread {
 	__u32 entry[XPT_ENTRIES_KEPT]; /* indices of its latest programs' entries, each at a place of its own (bpf/programs.bpf.h) */
 	__u64 python;  /* address of its thread state in a Python interpreter, as it was last; 0: none is known */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
+	__u64 open_call,
+		open_operator; /* when the innermost ones began, for a stack that is taken while they are open; 0: none */
+	__u32 open_spec;       /* of that call */
+	__u32 unused;
 	struct xpt_record_off_cpu off_cpu; /* while it does not run; start is 0 while it does, or has no call open */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	struct xpt_open_region region[XPT_REGIONS_MAX];

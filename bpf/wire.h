@@ -358,6 +358,7 @@ struct xpt_shared {
 	__u64 ended_ns;		    /* CPU time of followed processes that have ended */
 	__u64 timed_runs, timed_ns; /* of the programs at entries, for the hits that are timed */
 	__u64 stepped;		    /* those of expensive probes among them: each has woken the collector */
+	__u64 off_cpu_due[2];	    /* the same of a thread that leaves the CPU: blocked, preempted */
 	__u64 stack_due;	    /* when the next stack of a call is taken, ns of CLOCK_MONOTONIC */
 };
 
@@ -622,7 +623,8 @@ struct xpt_record_off_cpu {
 	char waker[XPT_TASK_NAME_LEN]; /* likewise */
 	__u8 reason;		       /* enum xpt_off_cpu */
 	__u8 interrupt;		       /* 1: an interrupt woke it: a timer, a device */
-	__u8 reserved[6];
+	__u8 stacked;		       /* 1: its stack was copied, at start */
+	__u8 reserved[5];
 };
 
 /* An ioctl of a traced process on a followed device node. header.time: when it returned. */
@@ -766,15 +768,16 @@ struct xpt_record_reading {
 struct xpt_record_stack_copy {
 	struct xpt_record_header header; /* time: when it was taken */
 	__u64 call_start;
-	__u64 number; /* of the call among those of its program, from 0 */
+	__u64 number; /* of CALL: of the call among those of its program, from 0 */
 	__u64 handle; /* of that */
 	__u64 trampoline;
 	__u64 stack; /* address of the first of the bytes */
 	__u32 tid;
 	__u16 spec;
-	__u16 returns; /* used entries of returned */
-	__u32 length;  /* of the bytes, at most XPT_STACK_BYTES_MAX */
-	__u32 reserved;
+	__u16 returns;	      /* used entries of returned */
+	__u32 length;	      /* of the bytes, at most XPT_STACK_BYTES_MAX */
+	__u32 reason;	      /* enum xpt_stack_reason */
+	__u64 operator_start; /* as in the sample */
 	__u64 registers
 		[XPT_STACK_REGISTERS]; /* by their DWARF numbers; x86-64: 16 and the instruction pointer; AArch64: 32 and it */
 	struct {
@@ -943,7 +946,7 @@ XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);
 XPT_SIZE_IS(struct xpt_record_waited, 32);
 XPT_SIZE_IS(struct xpt_record_reading, 24);
-XPT_SIZE_IS(struct xpt_record_stack_copy, 72 + 8 * XPT_STACK_REGISTERS + 16 * XPT_STACK_RETURNS_MAX);
+XPT_SIZE_IS(struct xpt_record_stack_copy, 80 + 8 * XPT_STACK_REGISTERS + 16 * XPT_STACK_RETURNS_MAX);
 XPT_SIZE_IS(struct xpt_python, 40);
 XPT_SIZE_IS(struct xpt_python_frame, 8 + XPT_PYTHON_FRAME_BYTES);
 XPT_SIZE_IS(struct xpt_record_python_copy, 32);

@@ -39,6 +39,14 @@ typedef int (*xpt_open_fn)(void *context, const char *path, int flags);
  */
 XPT_API void xpt_output_set_opener(xpt_open_fn open, void *context);
 
+/*
+ * Starts a process, without any rights, that writes the next large trace which xpt_report_create() makes, if that is a regular file and
+ * not compressed. Without this call one is started when it is needed: for a program that cannot start processes by then, as it has
+ * given up its rights. On one CPU it is of no use, and none
+ * is started. The process ends with the trace, or with the program. 0 or -errno.
+ */
+XPT_API int xpt_output_start_writer(void);
+
 #ifdef __cplusplus
 }
 #endif

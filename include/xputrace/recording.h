@@ -50,6 +50,20 @@ enum xpt_output {
 	 */
 	XPT_OUTPUT_QNN_CSV = 4,
 	XPT_OUTPUT_CSV = 5, /* a row an inference, one flat table (report.h); of reports only */
+	/* Flame graphs, of what enum xpt_flame says: */
+	XPT_OUTPUT_FOLDED = 6,	   /* a line a stack: its frames with ';' between, and ns */
+	XPT_OUTPUT_PPROF = 7,	   /* profile.proto, gzip */
+	XPT_OUTPUT_FLAME_SVG = 8,  /* a picture that browsers search and zoom */
+	XPT_OUTPUT_SPEEDSCOPE = 9, /* JSON */
+};
+
+/* Whose stacks a flame graph is made of, and what they weigh, in ns. Recordings have stacks where they were asked for. */
+enum xpt_flame {
+	XPT_FLAME_NONE = 0,
+	XPT_FLAME_INFERENCE = 1, /* callers of the runtimes: latency of the inferences that they ran */
+	XPT_FLAME_DEVICE = 2,	 /* the same: device time of the jobs that were submitted in these */
+	XPT_FLAME_OFF_CPU = 3,	 /* places in calls where threads did not run: for how long */
+	XPT_FLAME_CPU = 4,	 /* places in calls where threads ran: CPU time */
 };
 
 /* What a recording is doing; see xpt_recording_options.status. */
@@ -189,6 +203,7 @@ struct xpt_recording_options {
 	 */
 	double budget;
 
+	enum xpt_flame flame; /* of the formats that are flame graphs: which one */
 	/*
 	 * Records each time that a thread with an open call does not run: why (preempted, a lock, I/O...), who ran in its place, who woke
 	 * it. Without, only how long it did not run is known. Costs every context switch of the machine some time.
@@ -197,9 +212,11 @@ struct xpt_recording_options {
 
 	/*
 	 * Stacks of calls that begin an inference: who has called the runtime. At most so many a second, of all processes together, spread
-	 * in time, 1 to 1000; 0: none.
+	 * in time, 1 to 1000; 0: none. With why as many of threads that leave the CPU in a call: where they wait.
 	 */
 	unsigned int stacks;
+	/* Stacks of threads that run in a call, met by a clock of each CPU so often in a second: where they compute. 1 to 1000; 0: none. */
+	unsigned int samples;
 };
 
 /*

@@ -110,6 +110,14 @@ XPT_REGION_API void xpt_region_start(struct xpt_region *region);
 /* Ends what this thread has begun last of the region. Without a start nothing but that is counted. */
 XPT_REGION_API void xpt_region_stop(struct xpt_region *region);
 
+/*
+ * The same for one request: its id, such as a W3C traceparent, is shown with the region, and `xputrace report --request` finds it. At most 247
+ * bytes of it; NULL or "": none. From outside it is a region "request=ID" inside this one, with an address of its own (this one's plus 1),
+ * which is not counted in the process. What was started so is stopped so.
+ */
+XPT_REGION_API void xpt_region_start_request(struct xpt_region *region, const char *request);
+XPT_REGION_API void xpt_region_stop_request(struct xpt_region *region);
+
 /* What was kept so far. Exact while no thread stops the region; else each number by itself is. */
 XPT_REGION_API void xpt_region_get(const struct xpt_region *region, struct xpt_region_totals *totals);
 
@@ -272,6 +280,7 @@ extern __thread struct xpt_region_stack xpt_region_stack_ XPT_REGION_HIDDEN_;
 void xpt_region_keep_(struct xpt_region *region, int what) XPT_REGION_HIDDEN_;
 void xpt_region_started_(struct xpt_region *region) XPT_REGION_HIDDEN_;
 void xpt_region_stopped_(struct xpt_region *region) XPT_REGION_HIDDEN_;
+void xpt_region_request_(struct xpt_region *region, const char *request) XPT_REGION_HIDDEN_;
 
 XPT_REGION_ONE_ int xpt_region_mode_ = XPT_REGION_UNKNOWN;
 XPT_REGION_ONE_ unsigned int xpt_region_sampled_ = 0;
@@ -436,6 +445,24 @@ XPT_REGION_ONE_ void xpt_region_stopped_(struct xpt_region *region)
 		xpt_region_end_site(region, region->name);
 }
 
+/* The region of a request, which only those see who look from outside. */
+static inline struct xpt_region *xpt_region_of_request_(struct xpt_region *region)
+{
+	return (struct xpt_region *)((uintptr_t)region + 1);
+}
+
+XPT_REGION_ONE_ void xpt_region_request_(struct xpt_region *region, const char *request)
+{
+	static const char key[] = "request=";
+	char name[256] = ""; /* what is read of a name */
+	size_t length = strlen(request), most = sizeof(name) - sizeof(key);
+
+	(void)region;
+	memcpy(name, key, sizeof(key) - 1);
+	memcpy(name + sizeof(key) - 1, request, length < most ? length : most);
+	xpt_region_begin_site(xpt_region_of_request_(region), name);
+}
+
 /* Not 0: somebody looks, or it is not known yet. */
 static inline int xpt_region_seen_(void)
 {
@@ -452,6 +479,20 @@ XPT_REGION_API void xpt_region_stop(struct xpt_region *region)
 {
 	if (xpt_region_seen_())
 		xpt_region_stopped_(region);
+}
+
+XPT_REGION_API void xpt_region_start_request(struct xpt_region *region, const char *request)
+{
+	xpt_region_start(region);
+	if (xpt_region_semaphore && request && *request)
+		xpt_region_request_(region, request);
+}
+
+XPT_REGION_API void xpt_region_stop_request(struct xpt_region *region)
+{
+	if (xpt_region_semaphore)
+		xpt_region_end_site(xpt_region_of_request_(region), NULL);
+	xpt_region_stop(region);
 }
 
 XPT_REGION_API void xpt_region_init(struct xpt_region *region, const char *name)

@@ -18,7 +18,7 @@ struct xpt_report_options {
 	size_t size;	    /* sizeof(struct xpt_report_options) */
 	const char *input;  /* recording; "-": standard input */
 	const char *output; /* trace to write; "-": standard output; NULL: none */
-	/* Of it: XPT_OUTPUT_CHROME (also 0), XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV or XPT_OUTPUT_CSV. */
+	/* Of it: XPT_OUTPUT_CHROME (also 0), XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV, XPT_OUTPUT_CSV or that of a flame graph. */
 	enum xpt_output format;
 	enum xpt_level level;	/* of XPT_OUTPUT_QNN_CSV: XPT_LEVEL_BASIC, or all that was recorded */
 	int summary_descriptor; /* where the summary table goes; -1: nowhere */
@@ -44,6 +44,22 @@ struct xpt_report_options {
 
 	uint64_t warn_bytes; /* a larger Chrome trace is warned of before it is written, as far as its size can be estimated; 0: 1 GB */
 	char **summary_json; /* gets the summary as xpt_recording_summary_json() makes it, where there is one; NULL: none */
+
+	/*
+	 * Instead of programs, match, slowest and slowest_percent: the regions of this request (xpt_region_start_request()), with what lies in them
+	 * on their thread. -ENOENT: there are none. NULL: not that.
+	 */
+	const char *request;
+	double slowest_percent; /* instead of slowest: so many percent of the inferences, at least one; 0: all */
+	enum xpt_flame flame;	/* makes output a flame graph of these stacks; format 0: XPT_OUTPUT_FOLDED */
+	const char *
+		flame_operator; /* of XPT_FLAME_OFF_CPU and _CPU: only in operators with this label, name or type; NULL: all */
+	/*
+	 * Another recording (not standard input), whose graph this one's is compared with: as XPT_OUTPUT_FOLDED each line has both values,
+	 * that of the other one first; XPT_OUTPUT_FLAME_SVG has colours by the difference of the shares. programs, match and flame_operator are for
+	 * both, the rest of the choice is not. NULL: none.
+	 */
+	const char *flame_base;
 };
 
 /*

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast the model takes calls: N records (default 4 million) as four rings would give them, with a PASS every so
- * often, into a sink that only counts. Prints one JSON object; seconds are of processor time, so that what else runs on
- * the machine matters little.
+ * How fast the model takes calls: N records (default 4 million) of threads on CPUS processors (default 4), as the rings that these
+ * write into would give them, with a PASS every so often, into a sink that only counts. Which processor is next is random. Prints
+ * one JSON object; seconds are of processor time, so that what else runs on the machine matters little.
  *
- *	model_feed [N]
+ *	model_feed [N [CPUS]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,39 @@
 
 #include "model/core/model.h"
 
-#define RINGS 4
+#define CPUS 4
+#define CPUS_MAX 1024
 #define PROGRAMS 64
 #define PASS_CALLS 65536 /* between two of the reader's rounds */
+#define LATE 8		 /* where processors share a ring, one call in LATE comes in behind the next one */
+
+/* Of a round, as its rings are emptied: ring by ring. */
+static struct {
+	__u32 number, cpu;
+} order[PASS_CALLS];
+
+static void order_make(unsigned int cpus)
+{
+	const unsigned int rings = cpus < XPT_RINGS_MAX ? cpus : XPT_RINGS_MAX;
+	static __u32 cpu[PASS_CALLS];
+	unsigned int ring, number, at = 0, first;
+
+	for (number = 0; number < PASS_CALLS; number++)
+		cpu[number] = (unsigned int)random() % cpus;
+	for (ring = 0; ring < rings; ring++) {
+		for (number = 0, first = at; number < PASS_CALLS; number++) {
+			if (cpu[number] % rings != ring)
+				continue;
+			order[at].number = number;
+			order[at++].cpu = cpu[number];
+			if (at - first < 2 || order[at - 2].cpu == order[at - 1].cpu || random() % LATE)
+				continue;
+			order[at - 1] = order[at - 2];
+			order[at - 2].number = number;
+			order[at - 2].cpu = cpu[number];
+		}
+	}
+}
 
 static int count_write(void *context, const struct event *event)
 {
@@ -36,7 +66,7 @@ static int text_feed(struct model *model, unsigned int kind, __u64 id, const cha
 	return model_feed(model, &record->header);
 }
 
-static int call_feed(struct model *model, __u64 number, unsigned int ring)
+static int call_feed(struct model *model, __u64 number, unsigned int cpu)
 {
 	struct {
 		struct xpt_record_call call;
@@ -48,7 +78,7 @@ static int call_feed(struct model *model, __u64 number, unsigned int ring)
 	record.call.header.tgid = 1000;
 	record.call.header.time = 1000000 + number * 1000 + 500 + number % 7 * 10;
 	record.call.start = 1000000 + number * 1000;
-	record.call.tid = 1000 + ring;
+	record.call.tid = 1000 + cpu;
 	record.call.valid = 7;
 	record.call.values = 3;
 	record.call.sample = 1;
@@ -67,15 +97,14 @@ static int pass_feed(struct model *model, __u64 number)
 
 static int calls_feed(struct model *model, __u64 calls)
 {
-	__u64 from, number;
-	unsigned int ring;
+	unsigned int i;
+	__u64 from;
 	int error = 0;
 
 	for (from = 0; from < calls && !error; from += PASS_CALLS) {
 		error = pass_feed(model, from);
-		for (ring = 0; ring < RINGS; ring++)
-			for (number = from + ring; number < from + PASS_CALLS && !error; number += RINGS)
-				error = call_feed(model, number, ring);
+		for (i = 0; i < PASS_CALLS && !error; i++)
+			error = call_feed(model, from + order[i].number, order[i].cpu);
 	}
 	return error ? error : model_flush(model);
 }
@@ -83,11 +112,15 @@ static int calls_feed(struct model *model, __u64 calls)
 int main(int count, char **arguments)
 {
 	__u64 calls = count > 1 ? strtoull(arguments[1], NULL, 0) : 4000000, delivered = 0;
+	unsigned long cpus = count > 2 ? strtoul(arguments[2], NULL, 0) : CPUS;
 	struct timespec start, end;
 	struct model *model;
 	double seconds;
 	int error;
 
+	if (!cpus || cpus > CPUS_MAX)
+		return 2;
+	order_make((unsigned int)cpus);
 	error = model_create(NULL, &model);
 	if (error)
 		return 1;

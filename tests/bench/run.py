@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measures what tracing costs and what it manages, beside other tools. As root.
 
-run.py [--quick] [--only SECTION[,SECTION...]]
+run.py [--quick] [--only SECTION[,SECTION...]] [--flat-minutes N]
 
 Prints one table and writes build/bench.json. Nothing is judged: a limit that is missed is marked, and the exit status
 is 0 all the same. --quick: everything once and briefly, to see that the benchmarks themselves work.
@@ -30,6 +30,7 @@ from operators import operators_section
 from profiling import profile_section
 from regions import regions_section
 from results import Results
+from scale import scale_section
 from tools import BUILD, kill_all, make_folder
 
 SECTIONS = {
@@ -48,13 +49,14 @@ SECTIONS = {
     "continuous": continuous_section,
     "codeobj": codeobj_section,
     "budget": budget_section,
+    "scale": scale_section,
 }
 
 
 class Settings:
     """How much of everything."""
 
-    def __init__(self, quick):
+    def __init__(self, quick, flat_minutes):
         self.repetitions = 1 if quick else 5
         self.cost_milliseconds = 20 if quick else 300
         self.load_seconds = 1 if quick else 10
@@ -62,6 +64,8 @@ class Settings:
         self.memory_seconds = (1, 3) if quick else (10, 60)
         self.model_seconds = 0.3 if quick else 2
         self.budget_seconds = 2 if quick else 12
+        self.programs_seconds = 1 if quick else 4
+        self.flat_seconds = 6 if quick else 60 * flat_minutes
 
 
 def processor():
@@ -82,6 +86,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="only see that the benchmarks work (under a minute)")
     parser.add_argument("--only", default=",".join(SECTIONS),
                         help="sections, separated by commas: " + ", ".join(SECTIONS))
+    parser.add_argument("--flat-minutes", type=float, default=1, metavar="N",
+                        help="how long memory and CPU time are watched in the section scale (default: 1)")
     options = parser.parse_args()
     wanted = options.only.split(",")
     unknown = set(wanted) - set(SECTIONS)
@@ -93,7 +99,7 @@ def main():
     results = Results(options.quick)
     results.tell(kernel="%s %s" % (platform.release(), platform.machine()), processor=processor(), cpus=os.cpu_count(),
                  virtualised=virtual_machine(), load="%.2f" % os.getloadavg()[0], date=time.strftime("%Y-%m-%d"))
-    settings = Settings(options.quick)
+    settings = Settings(options.quick, options.flat_minutes)
     folder = make_folder()
     try:
         for name in wanted:

@@ -40,15 +40,22 @@ class Loop(Process):
 
     def __init__(self, path=LOOP):
         super().__init__([path])
+        self.answered = 0
         self.wait_line("stdout", '"ready"')
 
     def ask(self, command, *arguments, timeout=0):
         """Sends one command; its answer."""
-        answered = len(self.lines["stdout"])
+        self.begin(command, *arguments)
+        return self.answer(timeout)
+
+    def begin(self, command, *arguments):
+        """Sends one command, of which answer() waits for the end."""
+        self.answered = len(self.lines["stdout"])
         self.send(" ".join([command] + [str(argument) for argument in arguments]) + "\n")
-        wait_until(lambda: len(self.lines["stdout"]) > answered or self.child.poll() is not None,
-                   "answer to " + command, 60 + timeout)
-        return json.loads(self.lines["stdout"][answered])
+
+    def answer(self, timeout=0):
+        wait_until(lambda: len(self.lines["stdout"]) > self.answered or self.child.poll() is not None, "answer", 60 + timeout)
+        return json.loads(self.lines["stdout"][self.answered])
 
     def cost(self, function, milliseconds):
         """CPU time of one call in ns, and the number of calls made."""

@@ -5,11 +5,11 @@ import collections
 import json
 import struct
 
-CALL, SPEC, LOST, PASS, END = 1, 16, 19, 21, 24
+CALL, SPEC, LOST, PASS, NAMED, END = 1, 16, 19, 21, 22, 24
 CODE_OBJECT, CODE_UNLOADED, SYMBOL, BUDGET = 36, 37, 38, 41
 MODULE, FRAME, STACK, STACK_SAMPLE = 42, 43, 44, 45
 PARTIAL = 1 << 0
-NUMBERED = 1 << 3
+NUMBERED, INSIDE = 1 << 3, 1 << 5
 
 Call = collections.namedtuple("Call", "tgid tid spec start end flags sample program number")
 Code = collections.namedtuple("Code", "tgid handle time text")  # text: what its JSON says; None: it was unloaded
@@ -165,3 +165,35 @@ def with_budget(path, output):
     begin = []
     rewrite(path, output, change)
     return begin[0]
+
+
+# ---- stacks ----
+
+AT_CALL, OFF_CPU, ON_CPU = 1, 2, 3  # why a stack was taken
+TGID, TID, EXECUTE, ENQUEUE, WAIT = 31023, 31023, 228, 230, 231  # as in kept/counted.xpt
+
+
+def call_record(spec, start, end, values, tid=TID, depth=0, flags=0):
+    return struct.pack("<HHIQQIHBBBBHI", CALL, 40 + 8 * len(values), TGID, end, start, tid, spec, depth, flags,
+                       (1 << len(values)) - 1, len(values), 0, 1) + struct.pack("<%dQ" % len(values), *values)
+
+
+def stack_record(number, frames, partial=False):
+    padded = struct.pack("<%dI" % len(frames), *frames)
+    padded += bytes(-len(padded) % 8)
+    return struct.pack("<HHIQQII", STACK, 32 + len(padded), 0, 0, number, len(frames), partial) + padded
+
+
+def sample_record(stack, reason, time, call_start, weight, operator_start=0, tid=TID):
+    return struct.pack("<HHIQQQQQII", STACK_SAMPLE, 56, TGID, time, call_start, operator_start, stack, weight, tid, reason)
+
+
+def with_records(path, output, names, added):
+    """kept/counted.xpt without its calls, but with these records; names: of programs by their handles."""
+    def change(records):
+        end, = [one for one in records if one[0] == END]
+        kept = [one for one in records if one[0] not in (CALL, 2, 20, 30, END)]
+        named = [(NAMED, TGID, 0, text_record(NAMED, TGID, 0, name.encode(), handle)) for handle, name in names.items()]
+        return kept + named + [struct.unpack_from("<HxxIQ", one) + (one,) for one in added] + [end]
+
+    rewrite(path, output, change)

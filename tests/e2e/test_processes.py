@@ -89,6 +89,25 @@ def test_all_processes():
     compare("qaic", late_results, trace, lossless=False)
 
 
+@alone("looks at all processes")
+def test_many_processes():
+    """--all-processes with 200 of them: every call of each; the collector stays small, started by one that is large."""
+    large = bytearray(os.urandom(4096)) * (256 << 8)
+    workloads = [standin("nrt", "--calls", 5, "--threads", 2) for _ in range(200)]
+    recorder = Recorder("--all-processes")
+    assert len(large) == 256 << 20
+    for workload in workloads:
+        workload.go()
+    results = [result for workload in workloads for result in workload.results()]
+    trace = recorder.stop()
+    assert len({result["pid"] for result in results}) == 200
+    trace.check()
+    compare_calls(results, trace, required={"nrt_load", "nrt_unload"})
+    compare_programs(results, trace)
+    peak = trace.metadata["tracing"]["collector"]["max_rss_bytes"]
+    assert 1 << 20 < peak < 128 << 20, "the collector has had %d bytes" % peak
+
+
 @cases("multi", "perf")
 def test_two_collectors(link):
     """Two collectors on one target, one with its choice of links and one with these: both have everything."""

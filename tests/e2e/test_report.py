@@ -4,8 +4,9 @@
 import collections
 import os
 import re
+import subprocess
 
-from harness import ROOT, XPUTRACE, Recorder, Trace, cases, need, run, scratch, standin
+from harness import ROOT, XPUTRACE, Recorder, Skip, Trace, cases, compare_programs, need, run, scratch, standin
 from recordings import BUDGET_FIGURES, with_budget
 from strict_csv import strict_rows
 from test_flat import start_of
@@ -211,3 +212,26 @@ def test_budget_summary():
                      "about 1.7 % of that for nrt_execute of process 31023: 2 hits of 1.20us, emulated",
                      "measured: hits times the cost of a probe of its kind on this machine, with caches 40 % cold (0 %: warm; "
                      "100 %: 2 MB displaced before each)"], lines
+
+
+def test_written_beside():
+    """What is long is written by a process of its own, although the one that reads may start none."""
+    if len(os.sched_getaffinity(0)) == 1:
+        raise Skip("one CPU: one process writes and reads")
+    path, output = os.path.join(scratch(), "long.xpt"), os.path.join(scratch(), "long.json")
+    workload = standin("nrt", "--calls", 60000, "--duration-us", 0)
+    recorder = Recorder("-p", workload.pid, "-b", "64M", output=path)
+    workload.go()
+    results = workload.results()
+    assert recorder.wait() == 0, recorder.stderr
+    assert os.stat(path).st_size > 8 << 20, "the recording is written by one process"
+    child = subprocess.Popen([XPUTRACE, "report", "-q", path, "-o", output])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    with open("/proc/%d/io" % child.pid, encoding="ascii") as file:
+        written = int(re.search(r"wchar: (\d+)", file.read()).group(1))
+    assert child.wait() == 0
+    assert written < os.stat(output).st_size / 20, "%d of %d bytes" % (written, os.stat(output).st_size)
+    trace = Trace(output)
+    trace.check()
+    assert not trace.losses(), trace.losses()
+    compare_programs(results, trace)

@@ -4,7 +4,7 @@
 import collections
 import os
 
-from harness import XPUTRACE, Trace, alone, cases, need, run, scratch, workload_path
+from harness import SLOW, XPUTRACE, Trace, alone, cases, need, run, scratch, workload_path
 from strict_csv import strict_rows
 
 TIME = "measures time"
@@ -52,10 +52,14 @@ def rows(path):
     return found
 
 
+def tolerance(expected, truth, duration):
+    """2 % or 50 us, in ns, beside what lies in the program's measuring but not in the inference's duration."""
+    return max(50000, expected * 0.02) + truth.outer - duration
+
+
 def close(measured, expected, truth, duration, what):
-    """Within 2 % or 50 us, in ns, beside what lies in the program's measuring but not in the inference's duration."""
-    tolerance = max(50000, expected * 0.02) + truth.outer - duration
-    assert abs(measured - expected) <= tolerance, "%s: %d ns, expected %d; %s" % (what, measured, expected, truth)
+    assert abs(measured - expected) <= tolerance(expected, truth, duration), "%s: %d ns, expected %d; %s" % (
+        what, measured, expected, truth)
 
 
 def nanoseconds(row, column):
@@ -141,13 +145,16 @@ def test_why(link):
         if event["ph"] == "X" and event["name"] in made and event.get("cat") != "off_cpu":
             found[event["name"]].append(event)
     for name, inferences in made.items():
+        missing = []
         for truth, event in zip(inferences, found[name]):
             spans, duration = off_cpu(trace, event), event["dur"] * 1000
             waited = sum(span.dur for span in spans if span.name.startswith("waiting for a CPU")) * 1000
             blocked = sum(span.dur for span in spans if not span.name.startswith("waiting for a CPU")) * 1000
             what = "%s: %s" % (name, spans)
-            switching = 15000 * len(spans)  # what the kernel takes of the thread's time to leave and resume it
-            close(waited + blocked, truth.wall - truth.cpu, truth, duration - switching, what)
+            # What the kernel takes of the thread's time to leave and resume it; what a hypervisor takes is no switch.
+            allowed = tolerance(truth.wall - truth.cpu, truth, duration) + 15000 * SLOW * len(spans)
+            missing.append(truth.wall - truth.cpu - waited - blocked - allowed)
+            assert missing[-1] >= -2 * allowed, (what, truth)
             assert truth.voluntary or name not in BLOCKS, truth
             if name in REASONS and truth.voluntary:
                 longest = max(spans, key=lambda span: span.dur if span.name == REASONS[name] else 0)
@@ -159,10 +166,10 @@ def test_why(link):
             if name == "futex":
                 waker = longest.args["woken_by"]
                 assert waker["name"] == "states" and waker["pid"] == event["pid"] and waker["tid"] != event["tid"], what
-    for event in found["compete"]:
-        spans = off_cpu(trace, event)
-        taken = sum(span.dur for span in spans if span.name == "waiting for a CPU: states")
-        assert taken > 2000, spans  # us: others may run, too
+        assert min(missing) <= 0, (name, missing, inferences)
+    spans = [span for event in found["compete"] for span in off_cpu(trace, event)]
+    taken = sum(span.dur for span in spans if span.name == "waiting for a CPU: states")
+    assert taken > 2000, spans  # us: others may run, too
     table = done.stdout.split("PROGRAM BLOCKED BY")[1].split("\n\n")[0].splitlines()
     assert table[0].split() == ["RUNTIME", "PID", "FUTEX", "POLL", "IO", "IOCTL", "FAULT", "SLEEP", "OTHER"], table[0]
     beside = done.stdout.split("THREADS BESIDE")[1].split("\n\n")[0].splitlines()[1:]

@@ -13,6 +13,7 @@
 
 #include "model/core/model.h"
 #include "model/stats/statistics.h"
+#include "report/flame/flame.h"
 
 #define RAW 0x80
 #define BAD_SIZE 0x40
@@ -272,6 +273,29 @@ static void touch_code(const struct event_code *code)
 		abort();
 }
 
+static void touch_stack(const struct event_stack *stack)
+{
+	if (stack->stack->count > XPT_STACK_FRAMES_MAX || stack->reason < XPT_STACK_CALL ||
+	    stack->reason > XPT_STACK_ON_CPU)
+		abort();
+	for (size_t i = 0; i < stack->stack->count; i++) {
+		const struct model_frame *frame = stack->stack->frames[i];
+
+		touch_text(frame_kind_name(frame->kind));
+		touch_if_reported(frame->function);
+		touch_if_reported(frame->file);
+		if (frame->module) {
+			touch_if_reported(frame->module->path);
+			touch_if_reported(frame->module->build_id);
+		}
+	}
+	if (stack->function)
+		touch_function(stack->function);
+	touch_program(stack->program);
+	if (stack->op)
+		touch_text(stack->op->label);
+}
+
 static int touch_event(void *context, const struct event *event)
 {
 	(*(size_t *)context)++;
@@ -347,6 +371,9 @@ static int touch_event(void *context, const struct event *event)
 		break;
 	case EVENT_TASK:
 		touch_text(event->task.name);
+		break;
+	case EVENT_STACK:
+		touch_stack(&event->stack);
 		break;
 	case EVENT_REGION:
 		touch_text(event->region.runtime);
@@ -491,6 +518,23 @@ static void key_tidy(struct xpt_program_key *key)
 	key->handle &= 7;
 }
 
+static void stack_tidy(struct xpt_record_stack *stack)
+{
+	stack->id &= 3;
+	stack->frames &= 7;
+	for (unsigned int i = 0; i < stack->frames; i++)
+		stack->frame[i] &= 7;
+}
+
+static void sample_tidy(struct xpt_record_stack_sample *sample)
+{
+	sample->tid &= 3;
+	sample->stack &= 3;
+	sample->reason &= 3;
+	sample->call_start = (sample->call_start & 0xfff) << STEP_BITS;
+	sample->operator_start = (sample->operator_start & 0xfff) << STEP_BITS;
+}
+
 static void record_tidy(struct xpt_record_header *record)
 {
 	struct xpt_record_string *string = (void *)record;
@@ -541,6 +585,17 @@ static void record_tidy(struct xpt_record_header *record)
 		text->id &= 7;
 		text->length &= 15;
 		break;
+	case XPT_RECORD_MODULE:
+	case XPT_RECORD_FRAME:
+		text->id &= 7;
+		text->length &= 0x7f;
+		break;
+	case XPT_RECORD_STACK:
+		stack_tidy((void *)record);
+		break;
+	case XPT_RECORD_STACK_SAMPLE:
+		sample_tidy((void *)record);
+		break;
 	case XPT_RECORD_PROCESS:
 	case XPT_RECORD_THREAD:
 	case XPT_RECORD_END:
@@ -551,8 +606,31 @@ static void record_tidy(struct xpt_record_header *record)
 	}
 }
 
+static const struct log silent;
+
+/* Each document of the graph. */
+static void touch_flame(struct flame *flame, enum xpt_flame what)
+{
+	struct flame_tree *tree;
+	struct text text = { 0 };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		if (flame_tree_create(flame, i ? flame : NULL, !i, &tree))
+			return;
+		flame_add_folded(&text, tree, i);
+		flame_add_svg(&text, tree, i, flame_words(what));
+		flame_add_speedscope(&text, tree, flame_words(what));
+		flame_add_pprof(&text, tree, flame_words(what));
+		touch_bytes(text.data, text.length);
+		flame_tree_free(tree);
+	}
+	text_free(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct flame_options options = { .log = &silent, .what = size % 4 + 1 };
+	struct flame *flame;
 	char bytes[512] __attribute__((aligned(8)));
 	struct xpt_record_header *record = (void *)bytes;
 	struct model *model;
@@ -562,6 +640,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (model_create(NULL, &model))
 		return 0;
 	if (model_add_sink(model, (struct event_sink){ .write = touch_event, .context = &events }))
+		abort();
+	if (flame_open(&options, model, &flame))
 		abort();
 	describe(model);
 	describe_drivers(model);
@@ -584,6 +664,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	touch_model(model);
 	model_flush(model);
 	touch_model(model);
+	touch_flame(flame, options.what);
+	flame_free(flame);
 	model_free(model);
 	return 0;
 }

@@ -107,6 +107,8 @@ static int work(int descriptor)
 		return 3;
 	if (pwrite(descriptor, "x", 1, 4) >= 0)
 		return 4; /* its limit is 0 bytes */
+	if (send(descriptor, "x", 1, 0) >= 0 || errno != EPERM)
+		return 40; /* descriptors could be passed */
 	copy = dup(descriptor);
 	return copy >= 0 ? 5 : 0; /* nor does it open any */
 }

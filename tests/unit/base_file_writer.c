@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
+#include "base/core/process.h"
 
 #define BLOCK (100u << 10) /* bytes, each an item */
 
@@ -125,6 +126,60 @@ Test(base_file_writer, every_append_leaves_a_whole_document)
 	cr_assert_eq(tailed_file_bytes(&file), strlen("head[1,2]tail"));
 	cr_assert_eq(tailed_file_lost(&file), 0);
 	cr_assert_gt(waitpid(-1, NULL, 0), 0, "nobody has written");
+}
+
+static void skip_with_sanitizers(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	cr_skip_test("the sanitizers need what a confined process has not");
+#endif
+}
+
+/* The file is handed to a process that was started before; no other one can be by then. */
+static int write_confined(void)
+{
+	struct tailed_file file, other;
+
+	if (writer_prepare() || tailed_file_open(&file, path, -1) || append(&file, "head[1", "]", false))
+		return 1;
+	if (tailed_file_open(&other, "/dev/null", -1) || confine(-1))
+		return 2;
+	if (fork() >= 0 || tailed_file_detach(&file, NULL) || tailed_file_detach(&other, NULL) != -EPERM)
+		return 3;
+	if (append(&file, ",2", "]", false) || tailed_file_settle(&file) ||
+	    tailed_file_bytes(&file) != strlen("head[1,2]"))
+		return 4;
+	return append(&file, ",3", "]tail", true) || tailed_file_close(&file) ? 5 : 0;
+}
+
+Test(base_file_writer, one_that_was_prepared)
+{
+	int status;
+	pid_t pid;
+
+	skip_with_sanitizers();
+	pid = fork();
+	if (!pid)
+		_exit(write_confined());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0, "status %d", WEXITSTATUS(status));
+	expect("head[1,2,3]tail");
+	cr_assert_gt(waitpid(-1, NULL, 0), 0, "nobody has written");
+}
+
+Test(base_file_writer, one_that_was_prepared_and_got_no_file)
+{
+	int status;
+	pid_t pid;
+
+	skip_with_sanitizers();
+	pid = fork();
+	if (!pid)
+		_exit(writer_prepare() ? 1 : 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+	cr_assert_gt(waitpid(-1, &status, 0), 0, "it was not started");
+	cr_assert_eq(status, 0);
 }
 
 Test(base_file_writer, blocks_of_any_size)

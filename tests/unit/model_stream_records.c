@@ -79,6 +79,39 @@ Test(model_stream_records, merges_rings_that_are_a_little_out_of_order)
 	reorder_free(&order);
 }
 
+/* Rings in rounds; half of the records of a round in one burst, and now and then one with a time of long ago or far ahead. */
+Test(model_stream_records, rounds_of_many_rings_with_bursts_and_outliers)
+{
+	enum { RINGS = 32, EACH = 400, ROUNDS = 6, ROUND = 10000 };
+	struct reorder_buffer order = {};
+	__u64 ring, i, round, time, number = 0, due, delivered = 0, before = 0;
+
+	for (round = 0; round < ROUNDS; round++) {
+		for (ring = 0; ring < RINGS; ring++) {
+			for (i = 0; i < EACH; i++) {
+				time = (round + 1) * ROUND + (i < EACH / 2 ? 5000 + i / 50 : i * 25);
+				if (random_next() % 1000 == 0)
+					time = random_next() % 2 ? random_next() % 100 : 1ULL << 60;
+				put(&order, XPT_RECORD_CALL, time, number++);
+			}
+		}
+		due = reorder_due(&order, reorder_key_until((round + 1) * ROUND));
+		check_sorted(&order, due);
+		for (i = 0; i < due; i++) {
+			cr_assert_leq(time_at(&order, i), (round + 1) * ROUND);
+			cr_assert(time_at(&order, i) < 100 || time_at(&order, i) > before, "came too late");
+		}
+		before = (round + 1) * ROUND;
+		delivered += due;
+		reorder_drop(&order, reorder_key_until(before));
+		cr_assert_eq(order.count, number - delivered);
+	}
+	due = reorder_due(&order, REORDER_KEY_LAST);
+	check_sorted(&order, due);
+	cr_assert_eq(delivered + due, number);
+	reorder_free(&order);
+}
+
 Test(model_stream_records, descending_times)
 {
 	struct reorder_buffer order = {};
@@ -87,6 +120,9 @@ Test(model_stream_records, descending_times)
 	for (i = 0; i < 5000; i++)
 		put(&order, XPT_RECORD_CALL, 5000 - i, i);
 	cr_assert_eq(reorder_due(&order, reorder_key_until(100)), 100);
+	check_sorted(&order, 100);
+	cr_assert_eq(time_at(&order, 99), 100);
+	cr_assert_eq(reorder_due(&order, REORDER_KEY_LAST), 5000);
 	check_sorted(&order, 5000);
 	reorder_free(&order);
 }

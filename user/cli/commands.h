@@ -65,8 +65,8 @@ struct option_entry {
 	bool zero;	   /* a duration or size may be 0, whatever min is */
 	const char *
 		without; /* the value where no argument is given, which only stands behind a '=' then; NULL: it must be */
-	const char *expected;		 /* "a time up to 60s", for the message; NULL: made from type and limits */
-	struct option_choice choices[6]; /* until one without a name */
+	const char *expected;		  /* "a time up to 60s", for the message; NULL: made from type and limits */
+	struct option_choice choices[10]; /* until one without a name */
 	/* Takes the value into the field. On a wrong one returns false; *reason: a whole message instead of .expected. */
 	bool (*take)(void *field, const char *value, const char **reason);
 	/* Instead of all of the above but offset: the options of this table, with fields in the struct that lies there. */
@@ -97,6 +97,9 @@ bool parse_duration(const char *text, uint64_t *nanoseconds);
 bool parse_number(const char *text, uint64_t *value);
 
 const char *output_name(enum xpt_output format); /* as --format has it: "chrome" */
+/* The format of a flame graph, by the end of the file's name: folded unless that is .pprof, .pb.gz, .svg or .json. */
+enum xpt_output flame_format(const char *path);
+bool is_flame_format(int format);
 /* Prints that the trace was written, and what opens it. */
 void print_trace_written(const char *path, enum xpt_output format);
 
@@ -108,6 +111,13 @@ struct string_list {
 bool string_list_add(struct string_list *list, const char *item); /* the string is not copied */
 /* Callback, of a struct string_list: adds copies of names of counters with commas between; one within slashes is of a name. */
 bool take_counters(void *list, const char *text, const char **reason);
+
+/* Of --format; an element of the choices each. */
+#define FLAME_CHOICES                                                                                    \
+	{ "folded", XPT_OUTPUT_FOLDED }, { "pprof", XPT_OUTPUT_PPROF }, { "svg", XPT_OUTPUT_FLAME_SVG }, \
+	{                                                                                                \
+		"speedscope", XPT_OUTPUT_SPEEDSCOPE                                                      \
+	}
 
 #define TABLE_CHOICES             \
 	{                         \
@@ -122,6 +132,7 @@ struct runtime_choice {
 	struct string_list files, only;
 };
 extern const struct option_entry runtime_options[];	/* of a struct runtime_choice */
+extern const struct option_entry flame_option[];	/* of an enum xpt_flame */
 extern const struct option_entry summary_json_option[]; /* of a const char *; NULL: not given */
 
 /* ---- messages and standard output ---- */

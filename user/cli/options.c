@@ -401,11 +401,40 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 const char *output_name(enum xpt_output format)
 {
 	static const char *const names[] = {
-		[XPT_OUTPUT_NONE] = "none", [XPT_OUTPUT_CHROME] = "chrome",   [XPT_OUTPUT_RECORDING] = "xpt",
-		[XPT_OUTPUT_ORT] = "ort",   [XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
+		[XPT_OUTPUT_NONE] = "none",	  [XPT_OUTPUT_CHROME] = "chrome",
+		[XPT_OUTPUT_RECORDING] = "xpt",	  [XPT_OUTPUT_ORT] = "ort",
+		[XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
+		[XPT_OUTPUT_FOLDED] = "folded",	  [XPT_OUTPUT_PPROF] = "pprof",
+		[XPT_OUTPUT_FLAME_SVG] = "svg",	  [XPT_OUTPUT_SPEEDSCOPE] = "speedscope",
 	};
 
 	return names[format];
+}
+
+static bool ends_with(const char *text, size_t length, const char *end)
+{
+	const size_t tail = strlen(end);
+
+	return length >= tail && !strncmp(text + length - tail, end, tail);
+}
+
+enum xpt_output flame_format(const char *path)
+{
+	size_t length = strlen(path);
+
+	if (ends_with(path, length, ".pb.gz"))
+		return XPT_OUTPUT_PPROF;
+	length -= ends_with(path, length, ".gz") ? 3 : 0;
+	if (ends_with(path, length, ".pprof"))
+		return XPT_OUTPUT_PPROF;
+	if (ends_with(path, length, ".svg"))
+		return XPT_OUTPUT_FLAME_SVG;
+	return ends_with(path, length, ".json") ? XPT_OUTPUT_SPEEDSCOPE : XPT_OUTPUT_FOLDED;
+}
+
+bool is_flame_format(int format)
+{
+	return format >= XPT_OUTPUT_FOLDED && format <= XPT_OUTPUT_SPEEDSCOPE;
 }
 
 void print_trace_written(const char *path, enum xpt_output format)
@@ -415,10 +444,26 @@ void print_trace_written(const char *path, enum xpt_output format)
 		[XPT_OUTPUT_ORT] = "for tools that read profiles of ONNX Runtime",
 		[XPT_OUTPUT_CSV] = "for spreadsheets, pandas and sqlite3",
 		[XPT_OUTPUT_QNN_CSV] = "for tools that read profiles of the QNN execution provider",
+		[XPT_OUTPUT_FOLDED] = "for flamegraph.pl, speedscope and others that read folded stacks",
+		[XPT_OUTPUT_PPROF] = "open it with `go tool pprof`, or in https://www.speedscope.app",
+		[XPT_OUTPUT_FLAME_SVG] = "open it in a browser",
+		[XPT_OUTPUT_SPEEDSCOPE] = "open it in https://www.speedscope.app",
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);
 }
+
+const struct option_entry flame_option[] = {
+	{ 0, "flame", "WHAT",
+	  "a flame graph: which callers the time of inferences, the\ndevice time, the time off CPU or the CPU time belongs to:\n"
+	  "inference, device, offcpu or cpu; by the end of FILE:\n.folded, .pprof, .svg, .json (speedscope)",
+	  OPTION_CHOICE,
+	  .choices = { { "inference", XPT_FLAME_INFERENCE },
+		       { "device", XPT_FLAME_DEVICE },
+		       { "offcpu", XPT_FLAME_OFF_CPU },
+		       { "cpu", XPT_FLAME_CPU } } },
+	{}
+};
 
 #define FIELD(name) .offset = offsetof(struct runtime_choice, name)
 

@@ -20,8 +20,10 @@ struct record_context {
 	int format;			/* enum xpt_output; -1: by the name of the file */
 	unsigned int sample_every;
 	enum xpt_level level;
+	enum xpt_flame flame;
 	bool code_objects;
 	unsigned int stacks;
+	unsigned int samples;
 	int own_status; /* of what was recorded, not of the command */
 	struct status_line status_line;
 };
@@ -36,13 +38,15 @@ static const struct option_entry entries[] = {
 	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "whatever the file is called: chrome, xpt, none; ort, as\nONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"
-	  "execution provider does (default file: xputrace.csv)",
+	  "execution provider does (default file: xputrace.csv); with\n--flame: folded, pprof, svg, speedscope",
 	  OPTION_CHOICE, FIELD(format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "ort", XPT_OUTPUT_ORT },
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
 		       { "xpt", XPT_OUTPUT_RECORDING },
-		       { "none", XPT_OUTPUT_NONE } } },
+		       { "none", XPT_OUTPUT_NONE },
+		       FLAME_CHOICES } },
+	{ .group = flame_option, FIELD(flame) },
 	{ 'P', "program", "NAME|HANDLE",
 	  "only inferences of this program, others are counted;\na handle is written 0x7f3a10002b40, the name 0x12 as\n"
 	  "name=0x12; may be given several times",
@@ -64,6 +68,9 @@ static const struct option_entry entries[] = {
 	{ 0, "stacks", "N",
 	  "who calls the runtime: stacks of calls that begin an\ninference, at most N a second (default: 100)",
 	  OPTION_INT, FIELD(stacks), .min = 1, .max = 1000, .without = "100" },
+	{ 0, "samples", "HZ",
+	  "where threads compute in calls: their stacks, so often a second\non each CPU (default: 99)", OPTION_INT,
+	  FIELD(samples), .min = 1, .max = 1000, .without = "99" },
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
 	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
@@ -143,6 +150,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.counters_per_inference = session->counters_per_inference,
 		.level = record->level,
 		.stacks = record->stacks,
+		.samples = record->samples,
 		.code_objects = record->code_objects,
 		.code_wait_limit = session->code_wait_limit,
 		.programs = session->choices,
@@ -150,6 +158,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.program_size = sizeof(*session->choices),
 		.match = session->match,
 		.warn_bytes = session->warn_bytes,
+		.flame = record->flame,
 	};
 
 	return xpt_recording_create(&options, recording);
@@ -278,6 +287,15 @@ int command_record(int argc, char **argv)
 		return EXIT_USAGE;
 	if (choices_refused(&line, &record.session))
 		return EXIT_USAGE;
+	if (record.flame && record.session.output == json)
+		record.session.output = "xputrace.svg";
+	if (record.flame && record.format < 0)
+		record.format = flame_format(record.session.output);
+	if (is_flame_format(record.format) != (record.flame != XPT_FLAME_NONE))
+		return session_options_refuse(&line,
+					      record.flame ?
+						      "--flame requires --format folded, pprof, svg or speedscope" :
+						      "this format requires --flame WHAT");
 	if (record.format < 0)
 		record.format = ends_with(record.session.output, ".xpt") ||
 						ends_with(record.session.output, ".xpt.gz") ?

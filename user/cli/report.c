@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Commands that need no root: report and merge. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +8,41 @@
 #include <unistd.h>
 
 #include <xputrace/merge.h>
+#include <xputrace/output.h>
 #include <xputrace/report.h>
 
 #include "cli/session.h"
 
 /* ---- report ---- */
 
+#define SLOWEST_MAX 1000000
+
 struct report_context {
 	struct session_options session; /* first: see session.h */
 	struct xpt_report_options options;
 };
+
+/* The latest one holds. */
+static bool take_slowest(void *context, const char *value, const char **reason)
+{
+	struct xpt_report_options *options = context;
+	uint64_t number;
+	double percent;
+	char *end;
+
+	(void)reason;
+	if (parse_number(value, &number) && number >= 1 && number <= SLOWEST_MAX) {
+		options->slowest = number;
+		options->slowest_percent = 0;
+		return true;
+	}
+	percent = isdigit((unsigned char)*value) ? strtod(value, &end) : 0;
+	if (!(percent > 0 && percent <= 100) || strcmp(end, "%"))
+		return false;
+	options->slowest = 0;
+	options->slowest_percent = percent;
+	return true;
+}
 
 #define FIELD(name) .offset = offsetof(struct report_context, name)
 
@@ -26,12 +52,20 @@ static const struct option_entry report_entries[] = {
 	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "of the file: chrome (default); csv, one row an inference;\nort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
-	  "QNN\nexecution provider does",
+	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "csv", XPT_OUTPUT_CSV },
 		       { "ort", XPT_OUTPUT_ORT },
-		       { "qnn-csv", XPT_OUTPUT_QNN_CSV } } },
+		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
+		       FLAME_CHOICES } },
+	{ .group = flame_option, FIELD(options.flame) },
+	{ 0, "flame-diff", "OTHER.xpt",
+	  "the difference to the flame graph of another recording, as\nfolded text (its value first) or SVG (red: a larger share\n"
+	  "than there); --program, --match and --operator are for both",
+	  OPTION_STRING, FIELD(options.flame_base) },
+	{ 0, "operator", "NAME", "of --flame offcpu and cpu: only in operators with this name\nor of this type",
+	  OPTION_STRING, FIELD(options.flame_operator) },
 	{ 0, "level", "LEVEL", "of qnn-csv: basic, without operators and timestamps; or\ndetailed (default)",
 	  OPTION_CHOICE, FIELD(options.level),
 	  .choices = { { "basic", XPT_LEVEL_BASIC }, { "detailed", XPT_LEVEL_DETAILED } } },
@@ -46,8 +80,12 @@ static const struct option_entry report_entries[] = {
 	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms",
 	  OPTION_DURATION, FIELD(options.from), .zero = true, .expected = MOMENT },
 	{ 0, "to", "TIME", "only what began before this time", OPTION_DURATION, FIELD(options.to), .expected = MOMENT },
-	{ 0, "slowest", "N", "of these inferences the N that took longest", OPTION_NUMBER, FIELD(options.slowest),
-	  .min = 1, .max = 1000000 },
+	{ 0, "request", "ID",
+	  "instead of programs: the regions that the program has marked\nwith this id, with what lies in them",
+	  OPTION_STRING, FIELD(options.request) },
+	{ 0, "slowest", "N|N%", "of these inferences the N that took longest, or so many\npercent of them",
+	  OPTION_CALLBACK, FIELD(options), .take = take_slowest,
+	  .expected = "a number from 1 to 1000000, or up to 100%" },
 	{ .group = warn_size_option },
 	{ .group = summary_json_option, FIELD(session.summary_json) },
 	{ 'q', "quiet", NULL, "no summary", OPTION_FLAG, FIELD(session.quiet) },
@@ -66,7 +104,8 @@ static const struct command_line report_line = {
 		"inference, but for --program and --match, of which one does. Counts are then of what was recorded.\n\n"
 		"examples:\n"
 		"  xputrace report night.xpt --slowest 10 -o slow.json\n"
-		"  xputrace report night.xpt --program resnet50 --from 10s --to 20s --format csv -o latency.csv\n\n"
+		"  xputrace report night.xpt --program resnet50 --from 10s --to 20s --format csv -o latency.csv\n"
+		"  xputrace report night.xpt --flame inference --slowest 1% -o slow.svg\n\n"
 		"exit status: 0 reported, 1 failed or the recording was cut short, 2 wrong usage",
 };
 
@@ -90,6 +129,21 @@ static const char *contradiction(const struct xpt_report_options *options)
 		return "--to must be later than --from";
 	if (options->format == XPT_OUTPUT_CSV && !options->output)
 		return "--format csv requires a file: -o FILE, or -o - for standard output";
+	if (options->request &&
+	    (options->program_count || options->match || options->slowest || options->slowest_percent > 0))
+		return "--request cannot be combined with --program, --match and --slowest";
+	if (is_flame_format(options->format) && !options->flame)
+		return "this format requires --flame WHAT";
+	if (!options->flame && (options->flame_base || options->flame_operator))
+		return "--flame-diff and --operator require --flame WHAT";
+	if (options->flame && !is_flame_format(options->format))
+		return "--flame requires --format folded, pprof, svg or speedscope";
+	if (options->flame_base && options->format != XPT_OUTPUT_FOLDED && options->format != XPT_OUTPUT_FLAME_SVG)
+		return "--flame-diff requires a file that ends in .folded or .svg, or --format folded or svg";
+	if (options->flame_base && !strcmp(options->flame_base, "-"))
+		return "--flame-diff requires a file";
+	if (options->flame_operator && options->flame != XPT_FLAME_OFF_CPU && options->flame != XPT_FLAME_CPU)
+		return "--operator requires --flame offcpu or --flame cpu";
 	return NULL;
 }
 
@@ -107,10 +161,13 @@ static int run_report(struct report_context *report)
 	options->columns = terminal_columns(options->summary_descriptor);
 	if (!report->session.quiet && isatty(STDERR_FILENO))
 		options->progress = on_progress;
+	if (options->output && !to_stdout)
+		xpt_output_start_writer(); /* without one this process writes */
 	confined_begin((const struct confined_file[]){ { .path = options->input },
 						       { .path = options->output, .output = true },
-						       { .path = report->session.summary_json, .output = true } },
-		       3);
+						       { .path = report->session.summary_json, .output = true },
+						       { .path = options->flame_base } },
+		       4);
 	result = xpt_report_create(options);
 	status_clear();
 	if (result == -ENODATA)
@@ -153,6 +210,10 @@ int command_report(int argc, char **argv)
 	report.options.warn_bytes = session->warn_bytes;
 	report.options.pids = session->pids;
 	report.options.pid_count = session->pid_count;
+	if (report.options.flame && !report.options.output)
+		report.options.output = "-";
+	if (report.options.flame && !report.options.format)
+		report.options.format = flame_format(report.options.output);
 	reason = contradiction(&report.options);
 	if (reason)
 		return session_options_refuse(&report_line, reason);

@@ -34,11 +34,13 @@ struct kern_options {
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
-	unsigned int stacks; /* of calls, that are copied in a second at most; 0: none */
-	bool switches;	     /* when and why threads with an open call do not run: XPT_RECORD_OFF_CPU */
-	bool budget;	     /* hits are counted, and costs are measured more closely: kern_hits(), kern_hit_costs() */
-	__u64 wait_probes;   /* ns that a thread waits for its probes at most; 0: it does not */
-	__u64 wait_codes;    /* the same until its code object has been read */
+	unsigned int
+		stacks; /* of calls, and with switches when they leave the CPU: each so many in a second at most; 0: none */
+	unsigned int samples; /* stacks of threads that run in a call, in a second and on each CPU; 0: none */
+	bool switches;	      /* when and why threads with an open call do not run: XPT_RECORD_OFF_CPU */
+	bool budget;	      /* hits are counted, and costs are measured more closely: kern_hits(), kern_hit_costs() */
+	__u64 wait_probes;    /* ns that a thread waits for its probes at most; 0: it does not */
+	__u64 wait_codes;     /* the same until its code object has been read */
 	/* Called while many probes are placed, from time to time; true: placing ends with -EINTR. NULL: it is not. */
 	bool (*placing)(void *context, size_t done, size_t total);
 	void *placing_context;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opens and loads the BPF objects in the form that the kernel can take. */
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,10 +9,12 @@
 #include <bpf/bpf.h>
 
 #include "base/core/log.h"
+#include "kern/perf.h"
 #include "kern/private.h"
 
 #define HIT_SHARDS_MAX 32
-#define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part of this number */
+#define STACK_RING_MAX (64u << 20) /* bytes */
+#define WAKEUP_SHARE 8		   /* wake the reader when a ring is filled to one part of this number */
 
 const char *link_kind_name(enum link_kind kind)
 {
@@ -75,12 +78,13 @@ static unsigned int hit_shards(void)
 	return shards;
 }
 
-/* For those of half a second; a power of two. */
-static __u32 stack_ring_bytes(unsigned int second)
+/* For those of half a second, of a CPU's samples of 4 CPUs; a power of two. */
+static __u32 stack_ring_bytes(const struct kern_options *options)
 {
+	const size_t second = options->stacks * (options->switches ? 2u : 1u) + 4u * options->samples;
 	__u32 bytes = 1 << 20;
 
-	while (bytes < second * (sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX))
+	while (bytes < STACK_RING_MAX && bytes < second * (sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX))
 		bytes *= 2;
 	return bytes;
 }
@@ -101,8 +105,8 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 	}
 	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
 	kern->main->rodata_stacks->stacks_second = options->stacks;
-	if (!error && options->stacks)
-		error = bpf_map__set_max_entries(kern->main->maps.stack_ring, stack_ring_bytes(options->stacks));
+	if (!error && (options->stacks || options->samples))
+		error = bpf_map__set_max_entries(kern->main->maps.stack_ring, stack_ring_bytes(options));
 	else if (!error)
 		error = bpf_map__set_autocreate(kern->main->maps.stack_ring, false) ?:
 				bpf_map__set_autocreate(kern->main->maps.pythons, false);
@@ -174,6 +178,58 @@ static int load_switches(struct kern *kern)
 	return error ?: switches_bpf__load(kern->switches);
 }
 
+static int load_samples(struct kern *kern)
+{
+	int error;
+
+	kern->samples = samples_bpf__open();
+	if (!kern->samples)
+		return -errno;
+	error = maps_share(kern, kern->samples->obj);
+	return error ?: samples_bpf__load(kern->samples);
+}
+
+/* A clock of each CPU: an event of a thread would cost its context switches time. */
+static int attach_samples(struct kern *kern, unsigned int frequency)
+{
+	const struct perf_event_attr attributes = { .size = sizeof(attributes),
+						    .type = PERF_TYPE_SOFTWARE,
+						    .config = PERF_COUNT_SW_CPU_CLOCK,
+						    .sample_freq = frequency,
+						    .freq = 1 };
+	int event;
+
+	kern->sample_cpus = libbpf_num_possible_cpus();
+	if (kern->sample_cpus < 0)
+		return kern->sample_cpus;
+	kern->sample_links = calloc((size_t)kern->sample_cpus, sizeof(*kern->sample_links));
+	if (!kern->sample_links)
+		return -ENOMEM;
+	for (int cpu = 0; cpu < kern->sample_cpus; cpu++) {
+		event = perf_open(&attributes, -1, cpu, -1);
+		if (event == -ENODEV) /* it is offline */
+			continue;
+		if (event < 0)
+			return event;
+		kern->sample_links[cpu] = bpf_program__attach_perf_event(kern->samples->progs.stack_sample, event);
+		if (!kern->sample_links[cpu]) {
+			close(event);
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static void samples_free(struct kern *kern)
+{
+	for (int cpu = 0; kern->sample_links && cpu < kern->sample_cpus; cpu++)
+		bpf_link__destroy(kern->sample_links[cpu]);
+	free(kern->sample_links);
+	kern->sample_links = NULL;
+	samples_bpf__destroy(kern->samples);
+	kern->samples = NULL;
+}
+
 static int load_drivers(struct kern *kern, bool hold_interrupts, bool read_in_place)
 {
 	int error;
@@ -221,6 +277,7 @@ static void unload(struct kern *kern)
 	code_bpf__destroy(kern->codes);
 	bpf_object__close(kern->session);
 	switches_bpf__destroy(kern->switches);
+	samples_free(kern);
 	kern->switches = NULL;
 	xputrace_bpf__destroy(kern->main);
 	kern->drivers = NULL;
@@ -242,6 +299,8 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		error = load_codes(kern, options->spec_count);
 	if (!error && options->switches)
 		error = load_switches(kern);
+	if (!error && options->samples)
+		error = load_samples(kern);
 	if (!error)
 		error = shared_map(kern);
 	if (!error)
@@ -322,6 +381,8 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 		error = attach_tasks(kern);
 	if (!error && kern->switches)
 		error = switches_bpf__attach(kern->switches);
+	if (!error && kern->samples)
+		error = attach_samples(kern, options->samples);
 	libbpf_tells(NULL);
 	if (error) {
 		kern_close(kern);

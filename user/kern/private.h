@@ -8,6 +8,7 @@
 #include "kern/kern.h"
 #include "code.skel.h"
 #include "drivers.skel.h"
+#include "samples.skel.h"
 #include "session.skel.h"
 #include "session_context.skel.h"
 #include "switches.skel.h"
@@ -17,12 +18,15 @@ struct kern {
 	const struct log *log;
 	enum link_kind link;
 	struct xputrace_bpf *main;
-	struct bpf_object *session;    /* NULL unless LINK_SESSION */
-	struct drivers_bpf *drivers;   /* NULL until a driver is followed */
-	struct code_bpf *codes;	       /* NULL: code objects are not captured */
-	struct switches_bpf *switches; /* NULL: times off the CPU are not traced */
-	int session_program;	       /* borrowed from it; -1 */
-	int place_program;	       /* so is the one for sites without a return */
+	struct bpf_object *session;	/* NULL unless LINK_SESSION */
+	struct drivers_bpf *drivers;	/* NULL until a driver is followed */
+	struct code_bpf *codes;		/* NULL: code objects are not captured */
+	struct switches_bpf *switches;	/* NULL: times off the CPU are not traced */
+	struct samples_bpf *samples;	/* NULL: running threads are not sampled */
+	struct bpf_link **sample_links; /* by CPU; NULL: it is not there */
+	int sample_cpus;
+	int session_program; /* borrowed from it; -1 */
+	int place_program;   /* so is the one for sites without a return */
 	struct xpt_config settings;
 	/* Maps that are shared with the kernel side. */
 	struct xpt_shared *shared;

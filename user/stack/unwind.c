@@ -368,7 +368,8 @@ int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy
 		.header = { XPT_RECORD_STACK_SAMPLE, sizeof(*sample), copy->header.tgid, copy->header.time },
 		.call_start = copy->call_start,
 		.tid = copy->tid,
-		.reason = XPT_STACK_CALL,
+		.operator_start = copy->operator_start,
+		.reason = copy->reason,
 	};
 	return find_stack(unwinder, list.frame, list.count, complete && !list.cut ? 0 : XPT_STACK_PARTIAL,
 			  &sample->stack);

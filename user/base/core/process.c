@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +31,13 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *context, const c
 	if (!error)
 		pthread_setname_np(*thread, name);
 	return -error;
+}
+
+unsigned int cpus_allowed(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
 }
 
 /* ---- processes ---- */
@@ -106,7 +114,9 @@ int detached_start(const char *name, const int *kept, size_t count, void (*run)(
 #define THIS_MACHINE AUDIT_ARCH_AARCH64
 #endif
 
-#define FIRST 5 /* in the filter: result of the first allowed call */
+#define MEMORY 5  /* in the filter: result of process_vm_readv() */
+#define SOCKETS 7 /* of the first call on sockets; the results lie two apart */
+#define SOCKET_CALLS 3
 #define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /* Reading and writing what is open, memory, ending. */
@@ -115,7 +125,10 @@ static const struct sock_filter filter[] = {
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_MACHINE, 1, 0),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(process_vm_readv), /* the first one: see confine_to() */
+	ALLOW(process_vm_readv), /* these first: see confine_to() */
+	ALLOW(sendto),
+	ALLOW(sendmsg),
+	ALLOW(recvfrom),
 	ALLOW(read),
 	ALLOW(pread64),
 	ALLOW(lseek),
@@ -179,9 +192,11 @@ static int confine_to(int descriptors, bool memory)
 		rights[1] = (struct __user_cap_data_struct){ 0 };
 		prctl(PR_SET_KEEPCAPS, 1);
 	} else {
-		calls[FIRST].k = SECCOMP_RET_ERRNO | EPERM;
+		calls[MEMORY].k = SECCOMP_RET_ERRNO | EPERM;
 	}
 	if (descriptors >= 0) {
+		for (int i = 0; i < SOCKET_CALLS; i++)
+			calls[SOCKETS + 2 * i].k = SECCOMP_RET_ERRNO | EPERM;
 		setrlimit(RLIMIT_NOFILE, &few);
 		setrlimit(RLIMIT_FSIZE, &zero);
 	}

@@ -9,6 +9,9 @@
 /* A thread that gets none of the program's signals. name: at most 15 bytes. 0 or -errno. */
 int thread_start(pthread_t *thread, void *(*run)(void *), void *context, const char *name);
 
+/* CPUs that the calling thread may use; 0: not known. */
+unsigned int cpus_allowed(void);
+
 /* ---- processes of the collector's own: they outlive a kill -9 of it for as long as they like ---- */
 
 /*
@@ -23,8 +26,8 @@ int detached_start(const char *name, const int *kept, size_t count, void (*run)(
 /*
  * From here on the calling process, which has one thread, can read and write what is open, get memory and end: it has no
  * capabilities, no new privileges, as root a user of its own, and a seccomp filter; everything else fails with EPERM. descriptors: -1,
- * or for a process that writes no files: the most that may be open; files take no byte, and it ends with its parent. 0 or -errno: then
- * some rights are left.
+ * or for a process that writes no files: the most that may be open; files take no byte, nothing is sent but with write(), and it ends with
+ * its parent. 0 or -errno: then some rights are left.
  */
 int confine(int descriptors);
 /* The same for one that also reads the memory of other processes (process_vm_readv()): it keeps CAP_SYS_PTRACE. */

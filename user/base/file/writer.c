@@ -45,6 +45,8 @@ struct writer_shared {
 	atomic_bool idle;     /* the process wants a byte when there is more */
 	atomic_bool waited;   /* the collector wants one when nothing is left */
 	atomic_bool ended;    /* in order: the file is closed */
+	struct tailed_file
+		file; /* of a process that was prepared: what it begins with, without what lies in other memory */
 	struct writer_entry entries[WRITER_SLOTS];
 	char tail[WRITER_TAIL_MAX];
 	char slots[WRITER_SLOTS][WRITER_SLOT] __attribute__((aligned(4096)));
@@ -53,8 +55,8 @@ struct writer_shared {
 /* What the process begins with. */
 struct started {
 	struct writer_shared *shared;
-	const struct tailed_file *file;
-	int socket, parent; /* parent: pidfd of the collector; -1: the kernel has none */
+	const struct tailed_file *file; /* NULL: it comes later */
+	int socket, parent;		/* parent: pidfd of the collector; -1: the kernel has none */
 };
 
 /* ---- the process ---- */
@@ -198,16 +200,48 @@ static void serve(struct process *process)
 	}
 }
 
+/* From writer_start(), which sends the descriptor. False: the other side has ended. */
+static bool receive_file(struct process *process)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	char byte;
+	struct iovec part = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	ssize_t got;
+
+	do
+		got = recvmsg(process->socket, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got != 1 || !CMSG_FIRSTHDR(&message) || control.header.cmsg_type != SCM_RIGHTS)
+		return false;
+	process->file = process->shared->file;
+	process->file.tail = process->shared->tail;
+	memcpy(&process->file.descriptor, CMSG_DATA(&control.header), sizeof(int));
+	return true;
+}
+
 /* Never returns. context: struct started. After fork() in a program with threads: system calls only. */
 static void __attribute__((noreturn)) writer_process(void *context)
 {
 	const struct started *started = context;
-	struct process process = { started->shared, *started->file, started->socket, started->parent, 0 };
+	struct process process = { .shared = started->shared, .socket = started->socket, .parent = started->parent };
 	struct writer_shared *shared = process.shared;
 	struct sigaction action = { .sa_handler = on_tick };
 	sigset_t tick;
 	int error;
 
+	if (started->file) {
+		process.file = *started->file;
+	} else {
+		confine(-1); /* as the other side will be */
+		if (!receive_file(&process))
+			_exit(0);
+	}
 	if (process.file.descriptor < 0)
 		_exit(1);
 	process.file.forked = true;
@@ -238,7 +272,7 @@ struct writer {
 static int start_process(struct writer_shared *shared, const struct tailed_file *file, int socket)
 {
 	struct started context = { shared, file, socket, syscall(SYS_pidfd_open, getpid(), 0) };
-	const int kept[] = { file->descriptor, socket, context.parent };
+	const int kept[] = { file ? file->descriptor : -1, socket, context.parent };
 	int error = detached_start("xputrace-writer", kept, sizeof(kept) / sizeof(kept[0]), writer_process, &context);
 
 	if (context.parent >= 0)
@@ -246,7 +280,8 @@ static int start_process(struct writer_shared *shared, const struct tailed_file 
 	return error;
 }
 
-int writer_start(const struct tailed_file *file, struct writer **result)
+/* file: NULL: it comes later. */
+static int writer_create(const struct tailed_file *file, struct writer **result)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
 	int sockets[2] = { -1, -1 }, error = -ENOMEM;
@@ -266,7 +301,6 @@ int writer_start(const struct tailed_file *file, struct writer **result)
 		goto unmap;
 	writer->socket = sockets[0];
 	writer->free = WRITER_SLOTS;
-	atomic_store(&writer->shared->bytes, file->end - file->start);
 	*result = writer;
 	return 0;
 unmap:
@@ -275,6 +309,57 @@ unmap:
 	munmap(writer->shared, sizeof(*writer->shared));
 out:
 	free(writer);
+	return error;
+}
+
+static struct writer *prepared;
+
+int writer_prepare(void)
+{
+	return prepared ? 0 : writer_create(NULL, &prepared);
+}
+
+/* To the process that was prepared. False: it cannot take such a file, or has ended. */
+static bool hand_over(const struct tailed_file *file, struct writer *writer)
+{
+	struct writer_shared *shared = writer->shared;
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec part = { "", 1 };
+	const struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+
+	if (file->gzip || !file->seekable || file->tail_length > WRITER_TAIL_MAX)
+		return false;
+	shared->file = (struct tailed_file){
+		.seekable = true,
+		.start = file->start,
+		.length = file->length,
+		.end = file->end,
+		.tail_length = file->tail_length,
+		.error = file->error,
+	};
+	if (file->tail_length)
+		memcpy(shared->tail, file->tail, file->tail_length);
+	memcpy(CMSG_DATA(&control.header), &file->descriptor, sizeof(int));
+	return sendmsg(writer->socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+int writer_start(const struct tailed_file *file, struct writer **result)
+{
+	int error = 0;
+
+	if (prepared && hand_over(file, prepared)) {
+		*result = prepared;
+		prepared = NULL;
+	} else {
+		error = writer_create(file, result);
+	}
+	if (!error)
+		atomic_store(&(*result)->shared->bytes, file->end - file->start);
 	return error;
 }
 

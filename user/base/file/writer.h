@@ -29,6 +29,12 @@ struct writer;
 /* Forks; the process writes into file from here on, and the caller closes its descriptor. 0 or -errno. */
 int writer_start(const struct tailed_file *file, struct writer **result);
 
+/*
+ * Makes the process of the next writer_start() with a regular file that is not compressed, for a program that cannot fork any more by then
+ * (confine()). The process gives up its rights at once; it ends with this one when it gets no file. 0 or -errno.
+ */
+int writer_prepare(void);
+
 /* One append of tailed_file.h. */
 struct writer_block {
 	const void *bytes;

@@ -146,7 +146,7 @@ _xputrace() {
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --warn-size --format --ops --level --codeobj --code-wait-limit --stacks --counters --counters-every --counters-per-inference --exit-status" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --warn-size --format --flame --ops --level --codeobj --code-wait-limit --stacks --counters --counters-every --counters-per-inference --exit-status" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --layout --summary --skip --delay" -- "$current")
@@ -183,7 +183,7 @@ _xputrace() {
 		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
-		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --format --level --program --match --pid --from --to --slowest --warn-size --summary-json --quiet --help" -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --format --level --program --match --pid --from --to --slowest --request --flame --flame-diff --operator --warn-size --summary-json --quiet --help" -- "$current")
 		;;
 	merge)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")

@@ -378,15 +378,14 @@ static void keys_attach(struct model *model, const struct xpt_record_call *recor
 	}
 }
 
-/* in_chosen: it lies in a recorded inference. */
-static void call_pass(struct model *model, struct passage *passage, bool in_chosen)
+static void call_pass(struct model *model, struct passage *passage)
 {
 	struct event_call *call = &passage->event.call;
 	__u64 operators;
 
 	program_attach(model, passage);
 	operators = call_measure(model, passage);
-	if (program_filter_leaves_out(&model->filter, passage->program, call, in_chosen)) {
+	if (program_filter_leaves_out(&model->filter, passage->program, call, call->inside)) {
 		call_tree_close(&model->tree, passage->thread, call);
 		return;
 	}
@@ -419,6 +418,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 				     .depth = record->depth & XPT_CALL_DEPTH,
 				     .layer = record->flags & XPT_CALL_LAYER,
 				     .no_end = record->flags & XPT_CALL_NO_END,
+				     .inside = record->flags & XPT_CALL_INSIDE,
 				     .apart = record->flags & XPT_CALL_APART,
 				     .sample = record->sample ? record->sample : 1,
 				     .cpu = record->cpu } },
@@ -431,7 +431,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 		name_attach(model, record, &passage);
 	if (function->keys_fetch >= 0)
 		keys_attach(model, record, &passage);
-	call_pass(model, &passage, record->flags & XPT_CALL_INSIDE);
+	call_pass(model, &passage);
 	free(passage.name);
 	return passage.error;
 }

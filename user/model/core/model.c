@@ -32,6 +32,7 @@ int model_create(const struct log *log, struct model **result)
 	counter_samples_init(&model->samples, &model->events);
 	operator_set_init(&model->operators, &model->events);
 	code_objects_init(&model->code, &model->events);
+	stacks_init(&model->stacks, &model->events, &model->programs);
 	*result = model;
 	return 0;
 }
@@ -46,6 +47,7 @@ void model_free(struct model *model)
 	counter_samples_free(&model->samples);
 	regions_free(&model->regions);
 	memory_free(&model->memory);
+	stacks_free(&model->stacks);
 	async_free(&model->async);    /* refers to programs, and to what follows jobs */
 	call_tree_free(&model->tree); /* refers to jobs and programs */
 	jobs_free(&model->jobs);      /* refers to programs and operators */
@@ -79,6 +81,14 @@ void model_set_gate(struct model *model, struct event_gate gate)
 void model_set_whole(struct model *model, const struct model *whole)
 {
 	model->programs.like = &whole->programs;
+}
+
+int model_want_stacks(struct model *model)
+{
+	if (model->stacks.wanted)
+		return 0;
+	model->stacks.wanted = true;
+	return event_dispatch_add(&model->events, (struct event_sink){ stacks_event, &model->stacks });
 }
 
 void model_set_chooser(struct model *model, struct model_chooser chooser)
@@ -290,6 +300,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 	async_drop_all(&model->async, record->header.time);
 	jobs_drop_all(&model->jobs, record->header.time);
 	call_tree_drop_all(&model->tree);
+	stacks_drop_all(&model->stacks);
 	if (!text)
 		return -ENOMEM;
 	free(model->end_text);
@@ -349,6 +360,8 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 	case XPT_RECORD_READING:
 		counter_samples_deliver(&model->samples, (const void *)record);
 		return 0;
+	case XPT_RECORD_STACK_SAMPLE:
+		return model->stacks.wanted ? stacks_sample(&model->stacks, (const void *)record) : 0;
 	case XPT_RECORD_END:
 		return end_deliver(model, text);
 	default:
@@ -444,6 +457,14 @@ static int description_accept(struct model *model, const struct xpt_record_text 
 		of = "driver event";
 		error = error ?: traced_drivers_add_event(&model->drivers, record->id, object);
 		break;
+	case XPT_RECORD_MODULE:
+		of = "module";
+		error = error ?: stacks_add_module(&model->stacks, record->id, object);
+		break;
+	case XPT_RECORD_FRAME:
+		of = "frame";
+		error = error ?: stacks_add_frame(&model->stacks, record->id, object);
+		break;
 	default:
 		error = error ?: counter_samples_add(&model->samples, record->id, object);
 		break;
@@ -468,6 +489,11 @@ static int record_accept(struct model *model, const struct xpt_record_header *re
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
 		return program_filter_add(&model->filter, (const void *)record);
+	case XPT_RECORD_MODULE:
+	case XPT_RECORD_FRAME:
+		return model->stacks.wanted ? description_accept(model, (const void *)record) : 0;
+	case XPT_RECORD_STACK:
+		return model->stacks.wanted ? stacks_add(&model->stacks, (const void *)record) : 0;
 	case XPT_RECORD_PASS:
 		return pass_reached(model, record->time);
 	case XPT_RECORD_END:
@@ -503,6 +529,7 @@ int model_flush(struct model *model)
 
 	jobs_drop_all(&model->jobs, model->latest);
 	call_tree_drop_all(&model->tree);
+	stacks_drop_all(&model->stacks);
 	failed = event_dispatch_settle(&model->events);
 	if (failed)
 		error = failed;

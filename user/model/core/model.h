@@ -24,6 +24,9 @@ void model_set_gate(struct model *model, struct event_gate gate);
  */
 void model_set_whole(struct model *model, const struct model *whole);
 
+/* Before the first record: stacks become events. -ENOSPC as model_add_sink(). */
+int model_want_stacks(struct model *model);
+
 void model_set_chooser(struct model *model, struct model_chooser chooser); /* before the first record */
 
 size_t model_choice_count(const struct model *model);
@@ -34,8 +37,8 @@ const struct model_choice *model_choice(const struct model *model, size_t index)
  * give -EBADMSG and are dropped, those of an unknown kind are passed over. Records are held back until a PASS record
  * guarantees that nothing older can come: after PASS(t), everything up to the time of the PASS before is delivered in
  * order of time; what comes later than that still is delivered, out of order. END delivers everything; so does, for the
- * older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, CHOICE and MATCH are in
- * force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the model is sound), or the error
+ * older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, CHOICE, MATCH,
+ * MODULE, FRAME and STACK are in force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the model is sound), or the error
  * of a sink, once: that sink gets no more, the others do.
  */
 int model_feed(struct model *model, const struct xpt_record_header *record);

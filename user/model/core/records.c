@@ -178,8 +178,10 @@ int model_make_room(struct model *model, __u64 time)
 	if (!processes_mark(&model->processes, time))
 		return 0;
 	link_for_each_safe(process, following, &model->processes.gone, link) {
-		if (process->forgotten)
-			process_clear(model, process, time);
+		if (!process->forgotten)
+			continue;
+		process_clear(model, process, time);
+		stacks_drop_process(&model->stacks, process);
 	}
 	error = regions_forget_processes(&model->regions, time);
 	totals_forget_processes(&model->totals);

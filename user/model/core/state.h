@@ -11,6 +11,7 @@
 #include "model/device/counters.h"
 #include "model/device/jobs.h"
 #include "model/inference/async_inflight.h"
+#include "model/inference/stacks.h"
 #include "model/operator/operators.h"
 #include "model/program/code_objects.h"
 #include "model/program/processes.h"
@@ -57,6 +58,7 @@ struct model {
 	struct counter_samples samples;
 	struct program_filter filter;
 	struct code_objects code;
+	struct stacks stacks;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
 	__u64 delivered; /* model_delivered() */

@@ -104,8 +104,9 @@ void operator_set_forget_processes(struct operator_set *operators);
 
 /* Named stretches of user code: what each is called, and how long all of a name took. */
 
-#define REGION_NAMES_MAX 65536 /* known at once, of all processes; the oldest makes room */
-#define REGION_TOTALS_MAX 4096 /* names kept apart, of all processes together */
+#define REGION_NAMES_MAX 65536	  /* known at once, of all processes; the oldest makes room */
+#define REGION_REQUESTS_MAX 65536 /* ids of requests; the oldest makes room */
+#define REGION_TOTALS_MAX 4096	  /* names kept apart, of all processes together */
 
 #define REGION_PROGRAM_ID 0x80000000u /* from here on; programs are numbered from 1 */
 
@@ -121,7 +122,9 @@ struct region_total {
 struct regions {
 	struct event_dispatch *events;
 	struct processes *processes;
-	struct name_table names; /* by process, twice that + 1 for those of handles, and number or handle */
+	struct name_table requests; /* names "request=ID" by process and number */
+	struct keyed_table pending; /* regions of requests that have ended, by thread and the region that they are in */
+	struct name_table names;    /* by process, twice that + 1 for those of handles, and number or handle */
 	struct map totals;
 	struct region_total **all;
 	size_t count;

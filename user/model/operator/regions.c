@@ -8,10 +8,22 @@
 
 #include "base/core/vec.h"
 
+#define REQUEST "request=" /* before the id, as include/xputrace/region.h has it */
+#define PENDING_MAX 4096
+
+/* The region of a request, which ends just before the one that it is in. */
+struct pending_request {
+	struct keyed keyed; /* by thread and the handle of the region that it is in */
+	__u64 start;
+	char id[]; /* terminated */
+};
+
 void regions_init(struct regions *regions, struct event_dispatch *events, struct processes *processes)
 {
 	*regions = (struct regions){ .events = events, .processes = processes };
 	name_table_init(&regions->names, REGION_NAMES_MAX, false);
+	name_table_init(&regions->requests, REGION_REQUESTS_MAX, false);
+	keyed_init(&regions->pending, PENDING_MAX, NULL, NULL);
 }
 
 static void region_total_free(struct region_total *total)
@@ -29,6 +41,8 @@ void regions_free(struct regions *regions)
 		region_total_free(regions->all[i]);
 	free(regions->all);
 	name_table_free(&regions->names);
+	name_table_free(&regions->requests);
+	keyed_free(&regions->pending);
 	map_free(&regions->totals);
 }
 
@@ -116,9 +130,11 @@ static __u64 names_by_handle(__u32 tgid)
 int regions_name(struct regions *regions, const struct xpt_record_region_name *record)
 {
 	const __u32 tgid = record->header.tgid;
+	const bool request = record->length > strlen(REQUEST) && !memcmp(record->text, REQUEST, strlen(REQUEST));
 
-	return name_table_add(&regions->names, tgid, names_by_number(tgid), record->name, record->text, record->length,
-			      record->truncated);
+	/* They are many, and must not displace the names of regions. */
+	return name_table_add(request ? &regions->requests : &regions->names, tgid, names_by_number(tgid), record->name,
+			      record->text, record->length, record->truncated);
 }
 
 int regions_set_name(struct regions *regions, __u32 tgid, __u64 handle, const char *text, bool truncated)
@@ -146,8 +162,57 @@ static const struct name *name_find(const struct regions *regions, const struct 
 	if (record->handle)
 		name = name_table_find(&regions->names, names_by_handle(tgid), record->handle);
 	if (!name && record->name)
-		name = name_table_find(&regions->names, names_by_number(tgid), record->name);
+		name = name_table_find(&regions->names, names_by_number(tgid), record->name) ?:
+			       name_table_find(&regions->requests, names_by_number(tgid), record->name);
 	return name;
+}
+
+/* Regions lie at even addresses; that of a request has the address behind. */
+static bool is_request(const struct xpt_record_region *record)
+{
+	return record->handle & 1;
+}
+
+static __u64 pending_key(const struct xpt_record_region *record)
+{
+	return (__u64)record->header.tgid << 32 | record->tid;
+}
+
+/* It is kept until the region that it is in has ended. One whose id is not known any more is passed over. */
+static int request_keep(struct regions *regions, const struct xpt_record_region *record)
+{
+	const __u32 tgid = record->header.tgid;
+	const struct name *name = name_table_find(&regions->requests, names_by_number(tgid), record->name);
+	const char *id = name ? name->text + strlen(REQUEST) : "";
+	struct pending_request *pending = *id ? calloc(1, sizeof(*pending) + strlen(id) + 1) : NULL;
+
+	if (!*id)
+		return 0;
+	if (!pending)
+		return -ENOMEM;
+	pending->start = record->start;
+	memcpy(pending->id, id, strlen(id));
+	if (!keyed_add(&regions->pending, &pending->keyed, tgid, pending_key(record), record->handle - 1))
+		return 0;
+	free(pending);
+	return -ENOMEM;
+}
+
+/* What was kept for the region, for the caller to free; NULL: nothing. */
+static struct pending_request *request_take(struct regions *regions, const struct xpt_record_region *record)
+{
+	struct keyed *entry = record->handle ? keyed_find(&regions->pending, pending_key(record), record->handle) :
+					       NULL;
+	struct pending_request *pending;
+
+	for (; entry; entry = keyed_next(entry)) {
+		pending = container_of(entry, struct pending_request, keyed);
+		if (pending->start < record->start)
+			continue;
+		keyed_remove(&regions->pending, entry);
+		return pending;
+	}
+	return NULL;
 }
 
 int regions_end(struct regions *regions, const struct process *process, const struct runtime *runtime,
@@ -161,9 +226,13 @@ int regions_end(struct regions *regions, const struct process *process, const st
 					   .runtime = runtime->name,
 					   .start = record->start,
 					   .end = end } };
+	struct pending_request *request;
 	struct region_total *total;
 	char handle[24];
+	int error;
 
+	if (is_request(record))
+		return request_keep(regions, record);
 	snprintf(handle, sizeof(handle), "0x%llx", record->handle);
 	event.region.name = name ? name->text : handle;
 	event.region.name_truncated = name && name->truncated;
@@ -174,8 +243,12 @@ int regions_end(struct regions *regions, const struct process *process, const st
 		event.region.program = &total->program;
 		event.region.number = statistics_count(total->duration);
 	}
+	request = request_take(regions, record);
+	event.region.request = request ? request->id : NULL;
 	event_dispatch_emit(regions->events, &event);
-	return statistics_add(total->duration, end - record->start);
+	error = statistics_add(total->duration, end - record->start);
+	free(request);
+	return error;
 }
 
 void regions_drop_process(struct regions *regions, const struct process *process)
@@ -183,6 +256,8 @@ void regions_drop_process(struct regions *regions, const struct process *process
 	size_t i;
 
 	name_table_drop_owner(&regions->names, process->view.tgid);
+	name_table_drop_owner(&regions->requests, process->view.tgid);
+	keyed_drop_owner(&regions->pending, process->view.tgid);
 	/* Those of the same names that come later are other programs. */
 	for (i = 0; i < regions->count; i++) {
 		if (regions->all[i]->process != process)

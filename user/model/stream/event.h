@@ -46,6 +46,7 @@ enum event_kind {
 	EVENT_OFF_CPU = 22,  /* a thread did not run during a call that has an event; before that */
 	EVENT_BUDGET =
 		20, /* less or more is traced from here on, to keep the budget; its change may not outlive the event */
+	EVENT_STACK = 21, /* a thread was met with a stack; only in models that were asked for them */
 };
 
 struct event_call {
@@ -56,6 +57,7 @@ struct event_call {
 	unsigned int depth;  /* number of traced calls of its thread around it */
 	bool layer;	     /* the same operation as the call around it, one runtime further down */
 	bool no_end;	     /* recorded at its entry only: start == end */
+	bool inside;	     /* in a recorded execute, enqueue or launch on its thread */
 	unsigned int sample; /* number of calls that it stands for */
 	bool numbered;	     /* number is known: of an execute, enqueue or launch that is no layer */
 	__u64 number;	     /* of the call among those of its program, from 0, whatever was left out or lost */
@@ -173,6 +175,22 @@ struct event_launch {
 	__u32 tgid, tid;
 };
 
+/* Emitted when the call has returned; of an enqueue or launch, what was taken at its begin, when its inference has ended. */
+struct event_stack {
+	__u32 tgid, tid;
+	__u64 time; /* when it was taken; it may be older than the events before */
+	const struct model_stack *stack;
+	enum xpt_stack_reason reason;
+	__u64 weight; /* of CALL: calls that it stands for; OFF_CPU: ns that the thread did not run; ON_CPU: ns between two samples */
+	__u64 call_start;
+	const struct model_function *function; /* of the innermost recorded call, no operator; NULL: it is not known */
+	const struct model_program *program;   /* of that; NULL: none, or unknown */
+	const struct model_operator *op;       /* the innermost one that was open; NULL: none known */
+	bool layer, inside;		       /* as in event_call */
+	__u64 duration; /* ns: of the call, or of what it has enqueued or launched until that was complete; 0: unknown */
+	__u64 device_time; /* ns, of the jobs of these, as far as seen by then */
+};
+
 struct event_queue {
 	const struct model_queue *queue;
 	__u64 time;
@@ -263,6 +281,7 @@ struct event_region {
 	const char *name;
 	__u64 start, end;
 	bool name_truncated;
+	const char *request; /* id of the request that it is for; NULL: none was given */
 	/*
 	 * All of its name in the process, as if they were the inferences of a program "region:NAME"; in no list of programs. NULL:
 	 * there are too many names.
@@ -311,6 +330,7 @@ struct event {
 		struct event_launch launch;
 		struct event_code code;
 		const struct model_budget_change *budget;
+		struct event_stack stack;
 	};
 };
 

@@ -112,6 +112,7 @@ int event_losses(const struct event *event)
 	case EVENT_DEVICE:
 	case EVENT_IOCTL:
 	case EVENT_READING:
+	case EVENT_STACK:
 	case EVENT_OFF_CPU:
 		return 1;
 	case EVENT_INFERENCE: /* made of calls, which count themselves */

@@ -31,6 +31,11 @@ struct event_call;
 #define MODEL_CODE_LOADS_MAX 8192   /* handles that are loaded; the unload of the oldest ones beyond is not reported */
 #define MODEL_SYMBOLS_MAX 65536	    /* further ones are for programs that are there already (XPT_LOSS_NAMES) */
 #define MODEL_SINKS_MAX 8
+/* Further modules and frames are unknown, and so are stacks beyond that number, or with more frames than that in all. */
+#define MODEL_MODULES_MAX 65536
+#define MODEL_FRAMES_MAX 262144
+#define MODEL_STACKS_MAX 262144
+#define MODEL_STACK_PLACES_MAX (4u << 20)
 #define MODEL_BUDGET_CHANGES_MAX 4096 /* further ones are events, and counted */
 
 /* A described function, from its XPT_RECORD_SPEC. Strings are valid UTF-8 only by luck: writers must check. */
@@ -313,6 +318,39 @@ struct model_code_totals {
 		__u64 loads;
 	} kinds[32]; /* in the order in which they came; those that are too many are the last, "(others)" */
 	unsigned int kind_count;
+};
+
+enum frame_kind {
+	FRAME_UNKNOWN = 0,
+	FRAME_NATIVE = 1,
+	FRAME_PYTHON = 2,
+	FRAME_JAVASCRIPT = 3,
+	FRAME_KERNEL = 4,
+	FRAME_KINDS,
+};
+
+const char *frame_kind_name(enum frame_kind kind); /* "native": in records and for machines */
+
+/* Modules, frames and stacks live as long as the model. Strings are valid UTF-8 only by luck; NULL: unknown. */
+struct model_module {
+	const char *path; /* as the process had it mapped; "[vdso]" */
+	const char *build_id;
+};
+
+struct model_frame {
+	enum frame_kind kind;
+	bool inlined; /* into the next one in the stack */
+	bool has_offset;
+	const char *function, *file; /* file: of the source */
+	unsigned int line;	     /* 0: unknown */
+	const struct model_module *module;
+	__u64 offset; /* bytes, in the module's addresses */
+};
+
+struct model_stack {
+	const struct model_frame *const *frames; /* the innermost first; none is NULL */
+	size_t count;
+	bool partial; /* they do not reach the thread's start; also when nothing is known of the stack */
 };
 
 enum budget_action {

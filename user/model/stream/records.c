@@ -122,6 +122,7 @@ void reorder_free(struct reorder_buffer *order)
 	free(order->bytes);
 	free(order->entries);
 	free(order->spare);
+	free(order->starts);
 	*order = (struct reorder_buffer){};
 }
 
@@ -167,16 +168,18 @@ static int entries_grow(struct reorder_buffer *order)
 {
 	size_t room = order->entry_room ? order->entry_room * 2 : ENTRIES_FIRST;
 	struct reorder_entry *spare = malloc(room * sizeof(*spare)), *entries;
+	__u32 *starts = malloc(room * sizeof(*starts));
 
-	if (!spare)
-		return -ENOMEM;
-	entries = realloc(order->entries, room * sizeof(*entries));
+	entries = spare && starts ? realloc(order->entries, room * sizeof(*entries)) : NULL;
 	if (!entries) {
 		free(spare);
+		free(starts);
 		return -ENOMEM;
 	}
 	free(order->spare); /* what is in it is never needed again */
+	free(order->starts);
 	order->spare = spare;
+	order->starts = starts;
 	order->entries = entries;
 	order->entry_room = room;
 	return 0;
@@ -242,45 +245,93 @@ static void runs_merge(const struct reorder_entry *left, const struct reorder_en
 	memcpy(to + (left_end - left), right, (size_t)(right_end - right) * sizeof(*to));
 }
 
-/* Merges neighbouring runs until one is left; stable, so records of one time stay as they came. */
-static void entries_sort(struct reorder_buffer *order)
+/* The first count entries are in spare, sorted more or less: they are what counts from now on. */
+static void entries_swap(struct reorder_buffer *order, size_t count)
 {
-	struct reorder_entry *swap;
+	struct reorder_entry *swap = order->entries;
+
+	memcpy(order->spare + count, order->entries + count, (order->count - count) * sizeof(*swap));
+	order->entries = order->spare;
+	order->spare = swap;
+}
+
+/*
+ * Puts the first count entries into as many slices of time: of records at an even rate few are out of place then, from however
+ * many rings they come. Stable.
+ */
+static void entries_spread(struct reorder_buffer *order, size_t count)
+{
+	const struct reorder_entry *entries = order->entries;
+	__u64 first = entries[0].key, last = first;
+	unsigned int shift = 0;
+	size_t i;
+
+	for (i = 1; i < count; i++) {
+		if (entries[i].key < first)
+			first = entries[i].key;
+		if (entries[i].key > last)
+			last = entries[i].key;
+	}
+	while ((last - first) >> shift >= count)
+		shift++;
+	memset(order->starts, 0, count * sizeof(*order->starts));
+	for (i = 0; i < count; i++)
+		order->starts[(entries[i].key - first) >> shift]++;
+	for (i = count - 1, order->starts[i] = count - order->starts[i]; i > 0; i--)
+		order->starts[i - 1] = order->starts[i] - order->starts[i - 1];
+	for (i = 0; i < count; i++)
+		order->spare[order->starts[(entries[i].key - first) >> shift]++] = entries[i];
+	entries_swap(order, count);
+}
+
+/* Of the first count entries; merges neighbouring runs until one is left. Stable, so records of one time stay as they came. */
+static void entries_sort(struct reorder_buffer *order, size_t count)
+{
 	size_t from, middle, end, runs;
 
-	if (entries_smooth(order->entries, order->count))
+	if (!count || run_end(order->entries, 0, count) == count)
+		return;
+	entries_spread(order, count);
+	if (entries_smooth(order->entries, count))
 		return;
 	do {
-		for (from = 0, runs = 0; from < order->count; from = end, runs++) {
-			middle = run_end(order->entries, from, order->count);
-			end = middle < order->count ? run_end(order->entries, middle, order->count) : middle;
+		for (from = 0, runs = 0; from < count; from = end, runs++) {
+			middle = run_end(order->entries, from, count);
+			end = middle < count ? run_end(order->entries, middle, count) : middle;
 			runs_merge(order->entries + from, order->entries + middle, order->entries + middle,
 				   order->entries + end, order->spare + from);
 		}
-		swap = order->entries;
-		order->entries = order->spare;
-		order->spare = swap;
+		entries_swap(order, count);
 	} while (runs > 1);
+}
+
+/* Moves what has at most this key in front of the rest; both stay in the order in which they came. Returns how many. */
+static size_t entries_part(struct reorder_buffer *order, __u64 key)
+{
+	size_t due = 0, later = 0, i;
+
+	for (i = 0; i < order->count; i++) {
+		const struct reorder_entry entry = order->entries[i];
+
+		order->entries[due] = order->spare[later] = entry;
+		due += entry.key <= key;
+		later += entry.key > key;
+	}
+	memcpy(order->entries + due, order->spare, later * sizeof(*order->entries));
+	return due;
 }
 
 size_t reorder_due(struct reorder_buffer *order, __u64 key)
 {
-	size_t low = 0, high = order->count, middle;
+	size_t due = entries_part(order, key);
 
-	entries_sort(order);
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (order->entries[middle].key <= key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	entries_sort(order, due);
+	return due;
 }
 
 __u64 reorder_middle(struct reorder_buffer *order)
 {
-	entries_sort(order);
+	entries_sort(order, order->count);
 	return order->count ? order->entries[(order->count - 1) / 2].key : 0;
 }
 

@@ -34,7 +34,8 @@ struct reorder_buffer {
 	char *bytes;
 	size_t used, room;
 	struct reorder_entry *entries;
-	struct reorder_entry *spare; /* for merging, as large as entries */
+	struct reorder_entry *spare; /* for sorting, as large as entries */
+	__u32 *starts;		     /* of slices of time, as many as entries */
 	size_t count, entry_room;
 };
 
@@ -48,7 +49,7 @@ int reorder_keep(struct reorder_buffer *order); /* the record staged last; -ENOM
 
 /* Last key of the records up to time. */
 __u64 reorder_key_until(__u64 time);
-/* Sorts, and returns how many records have at most this key: reorder_record() of 0 to that number - 1. */
+/* Sorts the records that have at most this key, and returns how many: reorder_record() of 0 to that number - 1. */
 size_t reorder_due(struct reorder_buffer *order, __u64 key);
 /* Sorts, and returns the key in the middle. */
 __u64 reorder_middle(struct reorder_buffer *order);

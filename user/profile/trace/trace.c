@@ -600,6 +600,7 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 	case EVENT_COUNT:
 	case EVENT_LAUNCH: /* the call has been taken */
 	case EVENT_BUDGET:
+	case EVENT_STACK: /* nor were they asked for */
 		return 0; /* names come at the end of a document (trace_names), counts in its metadata */
 	}
 	return 0;

@@ -396,8 +396,12 @@ static void add_region(struct chrome_events *events, const struct event_region *
 	chrome_span(text, region->start, region->end);
 	chrome_name(text, region->name);
 	chrome_category(text, "region", region->runtime);
-	if (region->name_truncated)
+	if (region->request) {
+		chrome_string(text, ",\"args\":{\"request\":", region->request);
+		text_string(text, region->name_truncated ? ",\"name_truncated\":true}" : "}");
+	} else if (region->name_truncated) {
 		text_literal(text, ",\"args\":{\"name_truncated\":true}");
+	}
 	text_literal(text, "}");
 }
 
@@ -782,6 +786,7 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 		break;
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:
+	case EVENT_STACK:
 	case EVENT_LAUNCH: /* it has been shown as a call */
 		break;	   /* nothing that has a place on a thread; the totals have it */
 	}

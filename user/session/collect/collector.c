@@ -283,6 +283,7 @@ static int check_needs(const struct collector *collector, const struct collector
 			      needs->roles & ~all->roles			? "operators (level detailed)" :
 			      needs->number_operators && !all->number_operators ? "samples of operators" :
 			      needs->stacks > all->stacks			? "stacks" :
+			      needs->samples > all->samples			? "stacks of running threads" :
 										  NULL;
 
 	if (!missing)
@@ -306,6 +307,8 @@ int collector_need(struct collector *collector, const struct collector_needs *ne
 	all->codes |= needs->codes;
 	if (all->stacks < needs->stacks)
 		all->stacks = needs->stacks;
+	if (all->samples < needs->samples)
+		all->samples = needs->samples;
 	if (all->code_wait_limit < needs->code_wait_limit)
 		all->code_wait_limit = needs->code_wait_limit;
 	return 0;
@@ -333,6 +336,7 @@ static int open_kernel(struct collector *collector)
 		.link = (enum link_kind)options->link,
 		.codes = needs->codes,
 		.stacks = needs->stacks,
+		.samples = needs->samples,
 		.budget = collector->budget,
 		.switches = options->why,
 		.wait_probes = probe_limit(collector),

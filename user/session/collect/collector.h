@@ -139,8 +139,10 @@ void stack_tracer_free(struct stack_tracer *tracer);		/* NULL is fine, as below 
 int stack_tracer_descriptor(const struct stack_tracer *tracer); /* readable when something has been unwound; not NULL */
 void stack_tracer_prepare(struct stack_tracer *tracer, pid_t tgid); /* the process has mapped something */
 void stack_tracer_forget(struct stack_tracer *tracer, pid_t tgid);  /* it has ended, or runs another program */
-void stack_tracer_look(struct stack_tracer *tracer);		    /* passes on what there is */
-void stack_tracer_finish(struct stack_tracer *tracer);		    /* and waits for the rest */
+/* A thread whose stack was copied runs again: how long it did not. */
+void stack_tracer_off_cpu(struct stack_tracer *tracer, const struct xpt_record_off_cpu *record);
+void stack_tracer_look(struct stack_tracer *tracer);   /* passes on what there is */
+void stack_tracer_finish(struct stack_tracer *tracer); /* and waits for the rest */
 
 /* ---- the collector ---- */
 
@@ -163,6 +165,7 @@ struct collector_needs {
 	bool codes;
 	__u64 code_wait_limit; /* ns that a thread waits for its code object at most; 0: the default */
 	unsigned int stacks;   /* of calls, in a second at most; 0: none */
+	unsigned int samples;  /* stacks of threads that run in a call, in a second of a CPU; 0: none */
 };
 
 /* As in xpt_recording_options and xpt_session_options. */

@@ -3,11 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/core/clock.h"
 #include "base/core/json.h"
 #include "session/collect/collector.h"
+#include "target/process/process.h"
 
 #define OPERATOR_COST 2800 /* ns: of an operator, where it was not measured (make bench, operators) */
 /* ns: a call that is left out by sampling costs its entry probe only (docs/performance.md). */
@@ -139,6 +140,10 @@ static int on_data(void *context, const struct xpt_record_header *record)
 		break;
 	case XPT_RECORD_REGION:
 		on_region(collector, (const void *)record);
+		break;
+	case XPT_RECORD_OFF_CPU:
+		stack_tracer_off_cpu(collector->stack_tracer, (const void *)record);
+		collector_pass(collector, record);
 		break;
 	default:
 		collector->events += record->kind == XPT_RECORD_EVENT;
@@ -382,14 +387,26 @@ struct records_figures records_figures(const struct collector *collector)
 	return figures;
 }
 
+/* Not getrusage(): its peak is also that of the program that started this one. */
+static struct process_usage usage_of_collector(void)
+{
+	struct process_usage usage = {};
+	struct usage_source source;
+
+	if (!usage_open(&source, getpid(), 0)) {
+		usage_read(&source, USAGE_CPU | USAGE_MEMORY, &usage);
+		usage_close(&source);
+	}
+	return usage;
+}
+
 static void end_json(struct collector *collector, const struct records_ending *ending, struct text *json)
 {
 	const struct kern_cost *costs = kern_costs(collector->kern);
 	const struct attacher_figures *figures = attacher_figures(collector->attacher);
 	const struct records_figures *before = ending->before, now = records_figures(collector);
-	struct rusage usage;
+	const struct process_usage usage = usage_of_collector();
 
-	getrusage(RUSAGE_SELF, &usage);
 	json_begin(json, NULL, '{');
 	json_add_unsigned(json, "duration_ns", ending->ended - ending->begun);
 	json_add_string(json, "stopped_by", ending->stopped_by);
@@ -408,10 +425,8 @@ static void end_json(struct collector *collector, const struct records_ending *e
 	json_add_unsigned(json, "ioctls", now.ioctls - before->ioctls);
 	json_end(json, '}');
 	json_begin(json, "collector", '{');
-	json_add_unsigned(json, "cpu_ns",
-			  (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +
-				  (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3);
-	json_add_unsigned(json, "max_rss_bytes", usage.ru_maxrss * 1024ull);
+	json_add_unsigned(json, "cpu_ns", usage.cpu);
+	json_add_unsigned(json, "max_rss_bytes", usage.peak);
 	json_end(json, '}');
 	json_begin(json, "target", '{');
 	json_add_unsigned(json, "calls", now.calls - before->calls);

@@ -13,9 +13,11 @@
 #include "session/collect/collector.h"
 #include "session/reader/stack_process.h"
 
+#define OFF_CPU_MAX 8192	  /* threads that do not run, and whose stack is known */
 #define PROGRAMS_MAX 16384	  /* whose calls are counted */
 #define FINISH_WAIT 2000000000ull /* ns: for what is being unwound when tracing ends */
 #define OUTSTANDING_MAX 128	  /* copies that are sent before the first of them is answered */
+#define SECOND 1000000000ull
 #define TURN 10			  /* ms */
 #define PREPARE_WAIT 100000000ull /* ns: the longest time that a process waits until it is prepared */
 
@@ -23,6 +25,13 @@
 struct stacked {
 	struct keyed keyed; /* by key of the program */
 	__u64 number;
+};
+
+/* A stack of a thread that left the CPU: what has come of it so far. */
+struct off_cpu {
+	struct keyed keyed;		       /* by thread and time */
+	__u64 time;			       /* ns that it did not run; 0: that is not known */
+	struct xpt_record_stack_sample sample; /* its kind is 0 as long as there is none */
 };
 
 struct stack_tracer {
@@ -33,24 +42,32 @@ struct stack_tracer {
 	__u64 preparing;   /* processes that it has been asked to prepare */
 	__u64 lost;
 	struct keyed_table programs;
+	struct keyed_table off_cpu; /* struct off_cpu: stacks of threads that left the CPU, oldest first */
 	union {
 		struct xpt_record_header header;
 		char bytes[1 << 16];
 	} answer;
 };
 
+static void release_off_cpu(void *context, struct keyed *entry)
+{
+	(void)context;
+	free(container_of(entry, struct off_cpu, keyed));
+}
+
 int stack_tracer_create(struct collector *collector, struct stack_tracer **result)
 {
 	struct stack_tracer *tracer;
 	int error;
 
-	if (!collector->needs.stacks)
+	if (!collector->needs.stacks && !collector->needs.samples)
 		return 0;
 	tracer = calloc(1, sizeof(*tracer));
 	if (!tracer)
 		return -ENOMEM;
 	tracer->collector = collector;
 	keyed_init(&tracer->programs, PROGRAMS_MAX, NULL, NULL);
+	keyed_init(&tracer->off_cpu, OFF_CPU_MAX, release_off_cpu, NULL);
 	error = stack_process_start(&tracer->socket);
 	if (error) {
 		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
@@ -69,6 +86,7 @@ void stack_tracer_free(struct stack_tracer *tracer)
 	if (tracer->socket >= 0)
 		close(tracer->socket);
 	keyed_free(&tracer->programs);
+	keyed_free(&tracer->off_cpu);
 	free(tracer);
 }
 
@@ -126,7 +144,10 @@ static int on_copy(void *context, const struct xpt_record_header *record)
 	}
 	if (record->kind != XPT_RECORD_STACK_COPY || copy->spec >= tracer->collector->registry->spec_count)
 		return 0;
-	request.weight = weigh(tracer, copy);
+	if (copy->reason == XPT_STACK_CALL)
+		request.weight = weigh(tracer, copy);
+	else if (copy->reason == XPT_STACK_ON_CPU)
+		request.weight = SECOND / tracer->collector->needs.samples;
 	if (send_request(tracer, &request, record))
 		tracer->lost++;
 	else
@@ -167,6 +188,59 @@ static bool is_answer(const struct xpt_record_header *record, size_t size)
 	default:
 		return false;
 	}
+}
+
+/* NULL: no memory. */
+static struct off_cpu *off_cpu_get(struct stack_tracer *tracer, __u32 tid, __u64 time)
+{
+	struct keyed *found = keyed_find(&tracer->off_cpu, tid, time);
+	struct off_cpu *off;
+
+	if (found)
+		return container_of(found, struct off_cpu, keyed);
+	off = calloc(1, sizeof(*off));
+	if (off && keyed_add(&tracer->off_cpu, &off->keyed, 0, tid, time)) {
+		free(off);
+		return NULL;
+	}
+	return off;
+}
+
+/* The sample has a weight when both are known: it was unwound, and the thread runs again. */
+static void off_cpu_pass(struct stack_tracer *tracer, struct off_cpu *off)
+{
+	if (!off->time || !off->sample.header.kind)
+		return;
+	off->sample.weight = off->time;
+	collector_pass(tracer->collector, &off->sample.header);
+	keyed_remove(&tracer->off_cpu, &off->keyed);
+	free(off);
+}
+
+void stack_tracer_off_cpu(struct stack_tracer *tracer, const struct xpt_record_off_cpu *record)
+{
+	struct off_cpu *off = tracer && record->stacked ? off_cpu_get(tracer, record->tid, record->start) : NULL;
+
+	if (!off)
+		return;
+	off->time = record->header.time - record->start;
+	off_cpu_pass(tracer, off);
+}
+
+static void on_answer(struct stack_tracer *tracer, const struct xpt_record_header *record)
+{
+	const struct xpt_record_stack_sample *sample = (const void *)record;
+	struct off_cpu *off;
+
+	if (record->kind != XPT_RECORD_STACK_SAMPLE || sample->reason != XPT_STACK_OFF_CPU) {
+		collector_pass(tracer->collector, record);
+		return;
+	}
+	off = off_cpu_get(tracer, sample->tid, record->time);
+	if (!off)
+		return;
+	off->sample = *sample;
+	off_cpu_pass(tracer, off);
 }
 
 static void note_end(struct stack_tracer *tracer)
@@ -222,7 +296,7 @@ static void receive(struct stack_tracer *tracer)
 		if (record->kind == STACK_ANSWER_PYTHON && (size_t)got == sizeof(struct stack_answer_python))
 			on_python(tracer, (const void *)record);
 		else if (is_answer(record, (size_t)got))
-			collector_pass(tracer->collector, record);
+			on_answer(tracer, record);
 	}
 }
 

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
+#include "base/core/process.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
+#include "base/file/writer.h"
+#include "report/flame/flame.h"
 #include "report/table/summary.h"
 #include "session/core/session.h"
 
@@ -28,6 +31,7 @@ struct output {
 	struct model *model;
 	struct recording_writer *recording;
 	struct event_file *trace;
+	struct flame *flame;
 	int error;
 	__u64 bytes, lost; /* after the writer is closed */
 };
@@ -92,14 +96,35 @@ static int open_recording(struct output *output, const char *path, const struct 
 	return recording_writer_create(output->log, path, descriptor, info, &output->recording);
 }
 
-static int open_file(struct output *output, enum xpt_output format, enum xpt_level level, const char *path)
+bool output_is_flame(enum xpt_output format)
 {
+	return format >= XPT_OUTPUT_FOLDED && format <= XPT_OUTPUT_SPEEDSCOPE;
+}
+
+static int open_flame(struct output *output, const struct xpt_recording_options *options)
+{
+	const struct flame_options flame = {
+		.log = output->log, .what = options->flame, .format = options->format, .path = options->output
+	};
+
+	if (options->flame > XPT_FLAME_NONE && options->flame <= XPT_FLAME_CPU)
+		return flame_open(&flame, output->model, &output->flame);
+	log_error(output->log,
+		  "a flame graph has to be of something: inferences, device time, time off CPU or CPU time");
+	return -EINVAL;
+}
+
+static int open_file(struct output *output, const struct xpt_recording_options *options)
+{
+	const enum xpt_output format = options->format;
 	struct recording_info info;
 
 	if (format == XPT_OUTPUT_NONE)
 		return 0;
-	if (!path)
+	if (!options->output)
 		return -EINVAL;
+	if (output_is_flame(format))
+		return open_flame(output, options);
 	if (format > XPT_OUTPUT_QNN_CSV) {
 		log_error(
 			output->log,
@@ -108,8 +133,9 @@ static int open_file(struct output *output, enum xpt_output format, enum xpt_lev
 	}
 	output_info(&info);
 	if (format == XPT_OUTPUT_RECORDING)
-		return open_recording(output, path, &info);
-	return event_file_open(output->log, output_trace(format, level), path, &info, output->model, &output->trace);
+		return open_recording(output, options->output, &info);
+	return event_file_open(output->log, output_trace(format, options->level), options->output, &info, output->model,
+			       &output->trace);
 }
 
 /* Whatever the file is: no output may hold up the rings. */
@@ -121,13 +147,15 @@ static int detach(struct output *output, const uint64_t *stopped)
 		error = recording_writer_detach(output->recording, stopped);
 	else if (output->trace)
 		error = event_file_detach(output->trace, stopped);
+	else if (output->flame)
+		error = flame_detach(output->flame, stopped);
 	if (error)
 		log_error(output->log, "cannot start the process that writes the output: %s", strerror(-error));
 	return error;
 }
 
-int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
-		  const uint64_t *stopped, struct output **result)
+int output_create(const struct log *log, const struct xpt_recording_options *options, const uint64_t *stopped,
+		  struct output **result)
 {
 	struct output *output = calloc(1, sizeof(*output));
 	int error;
@@ -137,7 +165,7 @@ int output_create(const struct log *log, enum xpt_output format, enum xpt_level 
 	output->log = log;
 	error = model_create(log, &output->model);
 	if (!error)
-		error = open_file(output, format, level, path);
+		error = open_file(output, options);
 	if (!error)
 		error = detach(output, stopped);
 	if (error) {
@@ -202,8 +230,14 @@ int output_finish(struct output *output)
 	if (output->recording)
 		error = recording_writer_close(output->recording) ?: error;
 	error = event_file_close(output->trace, output->model) ?: error;
+	if (output->flame) {
+		error = flame_close(output->flame, NULL) ?: error;
+		output->bytes = flame_bytes(output->flame);
+	}
+	flame_free(output->flame);
 	output->recording = NULL;
 	output->trace = NULL;
+	output->flame = NULL;
 	if (error && !output->error)
 		output->error = error;
 	return output->error;
@@ -213,6 +247,8 @@ void output_free(struct output *output)
 {
 	if (!output)
 		return;
+	flame_free(output->flame);
+	output->flame = NULL;
 	if (output->recording || output->trace)
 		output_finish(output);
 	model_free(output->model);
@@ -244,7 +280,7 @@ __u64 output_bytes(const struct output *output)
 		return recording_writer_bytes(output->recording);
 	if (output->trace)
 		return event_file_bytes(output->trace);
-	return output->bytes;
+	return output->flame ? flame_bytes(output->flame) : output->bytes;
 }
 
 __u64 output_lost(const struct output *output)
@@ -259,6 +295,11 @@ __u64 output_lost(const struct output *output)
 bool output_failed(const struct output *output)
 {
 	return output->error != 0;
+}
+
+int xpt_output_start_writer(void)
+{
+	return cpus_allowed() == 1 ? 0 : writer_prepare();
 }
 
 void xpt_output_set_owner(uid_t user, gid_t group)

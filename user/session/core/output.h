@@ -11,9 +11,12 @@
 
 struct output;
 
-/* path "-": standard output. stopped: as in tailed_file_detach(); all but output_settle() and output_finish() never wait. */
-int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
-		  const uint64_t *stopped, struct output **result);
+/*
+ * Of options, what is about the output. stopped: as in tailed_file_detach(); all but output_settle() and output_finish() never
+ * wait.
+ */
+int output_create(const struct log *log, const struct xpt_recording_options *options, const uint64_t *stopped,
+		  struct output **result);
 void output_warn_at(struct output *output, __u64 bytes); /* event_file_warn_at(), where there is one */
 /* 0 or the first error of the file, which every later call returns too; the model is still fed. */
 int output_record(struct output *output, const struct xpt_record_header *record);
@@ -29,6 +32,7 @@ __u64 output_lost(const struct output *output); /* records or what became of the
 
 /* Writes the table to a copy of the descriptor; columns, length: as summary_write(). */
 int output_summary(const struct model *model, int descriptor, unsigned int columns, __u64 length);
+bool output_is_flame(enum xpt_output format);
 /* Of formats that show events, and of 0. */
 const struct event_format *output_trace(enum xpt_output format, enum xpt_level level);
 

@@ -136,8 +136,7 @@ static int create_chooser(struct xpt_recording *recording)
 static int create_output(struct xpt_recording *recording)
 {
 	const struct xpt_recording_options *options = &recording->options;
-	int error = output_create(&recording->collector->log, options->format, options->level, options->output,
-				  &recording->stopped, &recording->output);
+	int error = output_create(&recording->collector->log, options, &recording->stopped, &recording->output);
 
 	if (!error)
 		output_warn_at(recording->output, options->warn_bytes ?: CHROME_VIEWER_BYTES);
@@ -281,6 +280,11 @@ static int create(struct xpt_recording *recording)
 			  XPT_STACKS_SECOND_MAX);
 		return -EINVAL;
 	}
+	if (options->samples > XPT_STACKS_SECOND_MAX) {
+		log_error(&log, "%u samples a second are out of range (1 to %u)", options->samples,
+			  XPT_STACKS_SECOND_MAX);
+		return -EINVAL;
+	}
 	recording->output_name = strdup(options->output ?: "the output");
 	if (!recording->output_name)
 		return -ENOMEM;
@@ -298,6 +302,7 @@ static int create(struct xpt_recording *recording)
 			.codes = options->code_objects,
 			.code_wait_limit = options->code_wait_limit,
 			.stacks = options->stacks,
+			.samples = options->samples,
 		},
 	};
 	error = consumer_attach(&recording->consumer, options->session, &collector_options);

@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include "base/core/options.h"
+#include "base/core/process.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
 #include "model/core/model.h"
 #include "profile/handle/choice.h"
 #include "record/recording.h"
+#include "report/flame/flame.h"
 #include "report/table/summary.h"
 #include "session/core/output.h"
 #include "session/offline/report_filter.h"
@@ -209,6 +211,8 @@ struct run {
 	struct reading first, last;
 	struct event_file *trace;
 	struct table table;
+	struct flame *flame;
+	struct run *base; /* what the flame graph is compared with; NULL: nothing */
 };
 
 /* Which inferences: over everything that is recorded. */
@@ -285,13 +289,44 @@ static bool warn_of_size(struct run *run, __u64 limit)
 	return true;
 }
 
-/* A process of its own writes what takes long: the kernel needs as long for a large trace as its text takes here. */
+/*
+ * A process of its own writes what takes long: the kernel needs half as long for a large trace as its text takes here. On one CPU it
+ * would only be one more copy.
+ */
 static int write_beside(struct run *run)
 {
-	if (recording_reader_size(run->last.reader) < BESIDE_BYTES || event_file_detach(run->trace, NULL))
+	if (recording_reader_size(run->last.reader) < BESIDE_BYTES || cpus_allowed() == 1 ||
+	    event_file_detach(run->trace, NULL))
 		return 0;
 	/* From then on what has no room is waited for, and nothing is left out. */
 	return event_file_settle(run->trace);
+}
+
+static bool wants_sample(const void *filter, const struct event_stack *stack)
+{
+	return report_filter_has_sample(filter, stack->tgid, stack->tid, stack->call_start);
+}
+
+static bool filters_inferences(const struct xpt_report_options *options)
+{
+	return options->program_count || options->match || options->from || options->to || options->slowest ||
+	       options->slowest_percent > 0 || options->request;
+}
+
+static int open_flame(struct run *run)
+{
+	const struct xpt_report_options *options = run->options;
+	const struct flame_options flame = { .log = run->log,
+					     .what = options->flame,
+					     .operator_name = options->flame_operator,
+					     .wants = filters_inferences(run->options) && !run->options->request ?
+							      wants_sample :
+							      NULL,
+					     .context = run->filter,
+					     .format = options->format,
+					     .path = options->output };
+
+	return flame_open(&flame, run->last.model, &run->flame);
 }
 
 static int open_outputs(struct run *run)
@@ -302,6 +337,8 @@ static int open_outputs(struct run *run)
 	struct model *model = run->last.model;
 	int error;
 
+	if (options->flame)
+		return open_flame(run);
 	if (!options->output)
 		return 0;
 	if (options->format != XPT_OUTPUT_CSV) {
@@ -340,6 +377,10 @@ static int report(struct run *run, bool twice)
 		written = table_close(&run->table);
 		ending = written ?: ending;
 	}
+	if (run->flame && options->output && (!ending || ending == -ENODATA)) {
+		written = flame_close(run->flame, run->base ? run->base->flame : NULL);
+		ending = written ?: ending;
+	}
 	if ((!ending || ending == -ENODATA) && options->summary_descriptor >= 0) {
 		written = output_summary(run->last.model, options->summary_descriptor, options->columns,
 					 report_filter_length(run->filter));
@@ -354,31 +395,98 @@ static int report(struct run *run, bool twice)
 
 static bool has_filter(const struct xpt_report_options *options)
 {
-	return options->program_count || options->match || options->pid_count || options->from || options->to ||
-	       options->slowest;
+	return filters_inferences(options) || options->pid_count;
+}
+
+static int run_open(struct run *run, const struct log *log, const struct xpt_report_options *options)
+{
+	const bool twice = has_filter(options) || (options->output && options->format == XPT_OUTPUT_CSV);
+
+	run->log = log;
+	run->options = options;
+	run->table.file.descriptor = -1;
+	run->name = strcmp(options->input, "-") ? options->input : "standard input";
+	run->input = open_input(log, options->input, twice ? 2 : 1);
+	return run->input < 0 ? run->input : report(run, twice);
+}
+
+static void run_close(struct run *run)
+{
+	flame_free(run->flame);
+	reading_close(&run->first);
+	reading_close(&run->last);
+	report_filter_free(run->filter);
+	if (run->input >= 0)
+		close(run->input);
+}
+
+/* The stacks of the other recording, of the same programs and operator. */
+static int base_open(struct run *run, const struct log *log, const struct xpt_report_options *options,
+		     struct xpt_report_options *base_options)
+{
+	int error;
+
+	*base_options = (struct xpt_report_options){
+		.size = sizeof(*base_options),
+		.input = options->flame_base,
+		.summary_descriptor = -1,
+		.programs = options->programs,
+		.program_count = options->program_count,
+		.program_size = options->program_size,
+		.match = options->match,
+		.flame = options->flame,
+		.format = options->format,
+		.flame_operator = options->flame_operator,
+	};
+	error = run_open(run, log, base_options);
+	return error == -ENODATA ? 0 : error;
+}
+
+/* What makes no sense; NULL: nothing. */
+static const char *flame_fault(const struct xpt_report_options *options)
+{
+	const bool cpu = options->flame == XPT_FLAME_OFF_CPU || options->flame == XPT_FLAME_CPU;
+	const bool compares = options->format == XPT_OUTPUT_FOLDED || options->format == XPT_OUTPUT_FLAME_SVG;
+
+	if (output_is_flame(options->format) != (options->flame != XPT_FLAME_NONE) || options->flame > XPT_FLAME_CPU)
+		return "a flame graph has formats of its own, which need one";
+	if (options->flame && !options->output)
+		return "a flame graph needs a file";
+	if (options->flame_operator && !cpu)
+		return "an operator is known of stacks off CPU and on CPU only";
+	if (options->flame_base && !compares)
+		return "flame graphs are compared as folded text or SVG";
+	if (options->flame_base && !strcmp(options->flame_base, "-"))
+		return "what a flame graph is compared with cannot be standard input";
+	return NULL;
 }
 
 int xpt_report_create(const struct xpt_report_options *given)
 {
-	struct xpt_report_options options = {};
-	struct run run = { .options = &options, .table.file.descriptor = -1 };
+	struct xpt_report_options options = {}, base_options;
+	struct run run = { .input = -1 }, base = { .input = -1 };
 	int error = options_copy(&options, sizeof(options), given);
+	const char *fault;
 	struct log log;
-	bool twice;
 
 	if (error || !options.input)
 		return error ?: -EINVAL;
 	log = (struct log){ options.log, options.log_context, options.log_level };
-	run.log = &log;
-	run.name = strcmp(options.input, "-") ? options.input : "standard input";
-	twice = has_filter(&options) || (options.output && options.format == XPT_OUTPUT_CSV);
-	run.input = open_input(&log, options.input, twice ? 2 : 1);
-	if (run.input < 0)
-		return run.input;
-	error = report(&run, twice);
-	reading_close(&run.first);
-	reading_close(&run.last);
-	report_filter_free(run.filter);
-	close(run.input);
+	if (options.flame && !options.format)
+		options.format = XPT_OUTPUT_FOLDED;
+	fault = flame_fault(&options);
+	if (options.request &&
+	    (options.program_count || options.match || options.slowest || options.slowest_percent > 0))
+		fault = "a request is not selected together with programs or the slowest";
+	if (fault) {
+		log_error(&log, "%s", fault);
+		return -EINVAL;
+	}
+	if (options.flame_base)
+		error = base_open(&base, &log, &options, &base_options);
+	run.base = options.flame_base ? &base : NULL;
+	error = error ?: run_open(&run, &log, &options);
+	run_close(&run);
+	run_close(&base);
 	return error;
 }

@@ -89,6 +89,10 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	struct report_filter *filter;
 	int error = 0;
 
+	if (options->slowest_percent < 0 || options->slowest_percent > 100) {
+		log_error(log, "the slowest ones have to be more than 0 and at most 100 percent");
+		return -EINVAL;
+	}
 	if (options->slowest > REPORT_INFERENCES_MAX) {
 		log_error(log, "at most %u inferences can be the slowest ones", REPORT_INFERENCES_MAX);
 		return -EINVAL;
@@ -105,7 +109,7 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	filter->options = options;
 	filter->info = info;
 	filter->window = options->from || options->to;
-	filter->choosing = has_choices(options) || options->slowest;
+	filter->choosing = has_choices(options) || options->slowest || options->slowest_percent > 0 || options->request;
 	/* What was cut out of a longer recording has its clocks as they were at the end. */
 	if (options->from && __builtin_add_overflow(info->monotonic_time, options->from, &filter->from))
 		filter->from = UINT64_MAX;
@@ -185,6 +189,23 @@ static int keep_slowest(struct report_filter *filter, const struct found *found)
 	return error;
 }
 
+static int by_slowness(const void *left, const void *right)
+{
+	return is_faster(left, right) ? 1 : is_faster(right, left) ? -1 : 0;
+}
+
+/* Of all that were kept. */
+static void keep_percent(struct report_filter *filter)
+{
+	const double share = filter->count * (filter->options->slowest_percent / 100);
+	const size_t most = share > 1 ? (size_t)share : 1;
+
+	if (filter->count <= most)
+		return;
+	qsort(filter->all, filter->count, sizeof(*filter->all), by_slowness);
+	filter->count = most;
+}
+
 static int keep(struct report_filter *filter, const struct found *found)
 {
 	if (filter->options->slowest)
@@ -216,6 +237,9 @@ static bool is_wanted(const struct report_filter *filter, const struct event *ev
 	if (inference->unpaired || inference->start < filter->from || inference->start >= filter->to ||
 	    !is_of_process(filter, process_of(event)))
 		return false;
+	if (filter->options->request)
+		return event->kind == EVENT_REGION && event->region.request &&
+		       !strcmp(event->region.request, filter->options->request);
 	if (filter->chooser)
 		return chooser_wants(filter->chooser, inference->program);
 	return event->kind != EVENT_REGION;
@@ -329,11 +353,17 @@ int report_filter_found(struct report_filter *filter)
 {
 	int error = filter->error ?: check_choices(filter);
 
+	if (!error && filter->options->request && !filter->count) {
+		log_error(filter->log, "request %s is not in the recording", filter->options->request);
+		error = -ENOENT;
+	}
 	if (error == -E2BIG)
 		log_error(filter->log,
 			  "more than %u inferences are selected: select fewer with --from, --to or --slowest",
 			  REPORT_INFERENCES_MAX);
-	if (filter->options->slowest)
+	if (filter->options->slowest_percent > 0)
+		keep_percent(filter);
+	if (filter->options->slowest || filter->options->slowest_percent > 0)
 		filter->selected = filter->count;
 	error = error ?: settle(filter);
 	filter->second = true;
@@ -422,6 +452,13 @@ static bool takes_call(const struct report_filter *filter, const struct xpt_reco
 	       (role == XPT_ROLE_WAIT && ends_one(filter, call->header.tgid, call->tid, call->header.time));
 }
 
+/* What lies in an inference is taken with its call. */
+static bool takes_sample(const struct report_filter *filter, const struct xpt_record_stack_sample *sample)
+{
+	return is_of_process(filter, sample->header.tgid) &&
+	       (!keeps_inferences(filter) || takes_span(filter, &sample->header, sample->tid, sample->call_start));
+}
+
 /* Of the changes before the window, those that are in force when it begins. */
 static void note_before(struct report_filter *filter, const struct xpt_record_header *record)
 {
@@ -466,14 +503,13 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 					   (!keeps_inferences(filter) ||
 					    takes_span(filter, record, ((const struct xpt_record_region *)record)->tid,
 						       ((const struct xpt_record_region *)record)->start)));
+	case XPT_RECORD_STACK_SAMPLE:
+		return !filter->second || takes_sample(filter, (const void *)record);
 	case XPT_RECORD_OFF_CPU: /* only calls that are taken show it */
 		return is_of_process(filter, record->tgid);
 	case XPT_RECORD_IOCTL:
 		return is_of_process(filter, record->tgid) &&
 		       in_window(filter, ((const struct xpt_record_ioctl *)record)->start);
-	case XPT_RECORD_STACK_SAMPLE:
-		return is_of_process(filter, record->tgid) &&
-		       in_window(filter, ((const struct xpt_record_stack_sample *)record)->call_start);
 	case XPT_RECORD_EVENT:
 	case XPT_RECORD_READING:
 		return in_window(filter, record->time);
@@ -527,7 +563,7 @@ bool report_filter_has(const struct report_filter *filter, const struct event *e
 {
 	const struct found *found;
 
-	if (inference->unpaired || (!filter->chooser && event->kind == EVENT_REGION))
+	if (inference->unpaired || (!filter->chooser && !filter->options->request && event->kind == EVENT_REGION))
 		return false;
 	if (!keeps_inferences(filter))
 		return true;
@@ -536,6 +572,17 @@ bool report_filter_has(const struct report_filter *filter, const struct event *e
 		found--;
 	return found && found->start == inference->start && found->end == inference->end &&
 	       found->tid == inference->sample.tid && found->tgid == process_of(event);
+}
+
+/* One that lies in another selected one has its time already. */
+bool report_filter_has_sample(const struct report_filter *filter, __u32 tgid, __u32 tid, __u64 call_start)
+{
+	const struct found *found = last_until(filter, tgid, tid, call_start);
+	const struct found *before = found && found > filter->all ? found - 1 : NULL;
+
+	if (!found || found->start != call_start)
+		return false;
+	return !before || before->tgid != tgid || before->tid != tid || before->covered < found->returned;
 }
 
 double report_filter_part(const struct report_filter *filter)

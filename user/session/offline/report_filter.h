@@ -38,6 +38,9 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 bool report_filter_has(const struct report_filter *filter, const struct event *event,
 		       const struct inference *inference);
 
+/* Of filters by programs, times or slowness: whether the call is one of those, and lies in no other one of them. */
+bool report_filter_has_sample(const struct report_filter *filter, __u32 tgid, __u32 tid, __u64 call_start);
+
 double report_filter_part(const struct report_filter *filter);	/* of all inferences, those that are selected: 0 to 1 */
 __u64 report_filter_length(const struct report_filter *filter); /* ns, of the selected window; 0: of the recording */
 flat_columns report_filter_columns(const struct report_filter *filter); /* with a value in any of them */
