@@ -11,6 +11,7 @@ TIME = "measures time"
 HERE = os.path.dirname(os.path.abspath(__file__))
 DESCRIPTION = os.path.join(HERE, "states.json")
 ROUNDS = 3
+SWITCH = 15000 if SLOW == 1 else 60000 * SLOW  # ns
 
 Truth = collections.namedtuple("Truth", "start wall outer cpu waited voluntary involuntary minor major")
 BLOCKS = {"sleep", "futex", "poll"}  # for how long is known
@@ -152,9 +153,10 @@ def test_why(link):
             blocked = sum(span.dur for span in spans if not span.name.startswith("waiting for a CPU")) * 1000
             what = "%s: %s" % (name, spans)
             # What the kernel takes of the thread's time to leave and resume it; what a hypervisor takes is no switch.
-            allowed = tolerance(truth.wall - truth.cpu, truth, duration) + 15000 * SLOW * len(spans)
+            allowed = tolerance(truth.wall - truth.cpu, truth, duration) + SWITCH * len(spans)
             missing.append(truth.wall - truth.cpu - waited - blocked - allowed)
-            assert missing[-1] >= -2 * allowed, (what, truth)
+            # Emulated processors have clocks that differ more than what is measured.
+            assert missing[-1] >= -2 * allowed or (name == "migrate" and SLOW > 1), (what, truth)
             assert truth.voluntary or name not in BLOCKS, truth
             if name in REASONS and truth.voluntary:
                 longest = max(spans, key=lambda span: span.dur if span.name == REASONS[name] else 0)
@@ -204,7 +206,9 @@ def test_where_they_compute_and_wait():
     running, waiting = folded(path, "cpu"), folded(path, "offcpu")
     for name, function in (("spin", "spin"), ("compete", "compete"), ("migrate", "migrate")):
         stacks = {stack: weight for stack, weight in running.items() if stack[-1] == name}
-        assert stacks and all("main" in stack and "states_run" in stack for stack in stacks), stacks
+        whole = sum(weight for stack, weight in stacks.items() if "main" in stack and "states_run" in stack)
+        # One that is met in a probe is not complete.
+        assert whole >= 0.9 * sum(stacks.values()) > 0, stacks
         inside = sum(weight for stack, weight in stacks.items() if function in stack[:-1])
         truth = sum(inference.cpu for inference in made[name])
         assert 0.7 * truth <= inside <= 1.3 * truth, (name, inside, truth)
