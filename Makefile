@@ -22,6 +22,11 @@ includedir = $(prefix)/include
 datadir = $(prefix)/share
 mandir = $(datadir)/man
 docdir = $(datadir)/doc/xputrace
+nodedir = $(datadir)/xputrace/node
+# Where $(PYTHON) looks for packages below prefix; where it looks nowhere there, PYTHONPATH has to name it.
+pythondir = $(call memo,pythondir,$(PYTHON) -c "import site; \
+	found = [p for p in site.getsitepackages() if p.startswith('$(prefix)/') and ('$(prefix)' != '/usr' or 'local' not in p)]; \
+	print(found[0] if found else '$(datadir)/xputrace/python')")
 unitdir = $(prefix)/lib/systemd/system
 DESTDIR =
 CFLAGS ?= -O2 -g
@@ -137,6 +142,9 @@ BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(BUILD)/bench/%)
 BENCH_TARGET_SOURCES := $(sort $(wildcard tests/bench/target/*.c))
 BENCH_TARGETS := $(BENCH_TARGET_SOURCES:tests/bench/target/%.c=$(BUILD)/bench/%)
 SHARED_NAME := libxputrace.so.$(SOVERSION)
+# Regions for Node.js, where its headers are.
+NODE_HEADERS ?= $(if $(CROSS),,$(firstword $(wildcard /usr/include/node/node_api.h /usr/local/include/node/node_api.h)))
+NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -145,7 +153,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 ## targets
 ## all                 build the command and the libraries (the default)
-all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc $(BUILD)/$(UNIT)
+all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc $(BUILD)/$(UNIT) $(NODE_ADDON)
 
 # ---- what a rebuild depends on beside the files ----
 
@@ -260,6 +268,12 @@ $(BUILD)/$(SHARED_NAME): $(LIBRARY_OBJECTS) user/libxputrace.map $(BUILD)/source
 $(BUILD)/xputrace: $(CLI_OBJECTS) $(BASE_OBJECTS) $(BUILD)/libxputrace.a $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pie -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libxputrace.a $(LIBS)
+
+$(BUILD)/node/xputrace.node: node/addon.c node/index.mjs node/package.json include/xputrace/region.h $(BUILD)/flags
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)cp node/index.mjs node/package.json $(@D)
+	$(Q)$(COMPILE) -I$(dir $(NODE_HEADERS)).. $(LDFLAGS) -shared -o $@ $<
 
 $(BUILD)/xputrace.pc: user/xputrace.pc.in FORCE
 	$(Q)mkdir -p $(@D)
@@ -408,7 +422,7 @@ lint:
 
 ## format              lay the sources out as lint wants them
 format:
-	$(Q)find user include bpf docs tests -name '*.[ch]' -exec clang-format-14 --style=file -i {} +
+	$(Q)find user include bpf docs node tests -name '*.[ch]' -exec clang-format-14 --style=file -i {} +
 
 ## bench               overhead, throughput, attach time, beside perf and bpftrace; as root
 bench:
@@ -482,6 +496,10 @@ install: all $(BUILD)/man3/made
 	done
 	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
 	$(if $(DRIVERS),$(INSTALL) -m 644 $(DRIVERS) $(DESTDIR)$(datadir)/xputrace/drivers/)
+	$(INSTALL) -D -m 644 python/xputrace/__init__.py $(DESTDIR)$(pythondir)/xputrace/__init__.py
+	for each in $(if $(NODE_ADDON),index.mjs package.json xputrace.node); do \
+		$(INSTALL) -D -m 644 $(BUILD)/node/$$each $(DESTDIR)$(nodedir)/$$each || exit; \
+	done
 	$(INSTALL) -m 644 $(BUILD)/$(UNIT) $(DESTDIR)$(unitdir)/$(UNIT)
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
 	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
@@ -498,7 +516,7 @@ uninstall:
 		$(DESTDIR)$(unitdir)/$(UNIT) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
-	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace $(DESTDIR)$(docdir)
+	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace $(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)/xputrace
 	$(RUN_LDCONFIG)
 
 ## clean               remove build/

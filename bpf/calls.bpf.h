@@ -654,10 +654,17 @@ __noinline int call_begin_time(struct xpt_thread *thread, const struct xpt_spec 
 /* The same, with a copy of the stack, which is sent when the time is known. */
 static __noinline int call_begin_stack(struct pt_regs *context, struct xpt_thread *thread, const struct xpt_spec *spec)
 {
-	struct xpt_record_stack_copy *copy = stack_copy(context, thread, thread->registers.stack);
+	struct xpt_record_stack_copy *copy;
 
-	if (!copy)
+	thread->now = bpf_ktime_get_ns();
+	python_copy(thread);
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(struct stack_room), 0);
+	if (!copy) {
+		count_loss(XPT_LOSS_STACK_COPIES);
 		return call_begin_time(thread, spec);
+	}
+	stack_registers(context, copy->registers);
+	stack_copy((void *)copy, thread->registers.stack, thread->now);
 	copy->reason = XPT_STACK_CALL;
 	copy->number = thread->number;
 	copy->handle = thread->handle;

@@ -6,7 +6,6 @@
 #include <bpf/bpf_core_read.h>
 
 #define XPT_ATOMIC
-#define STACKS_ON true
 #include "stacks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -10,13 +10,12 @@
 #include "frames.bpf.h"
 #include "memory.bpf.h"
 
-/* Stacks that are taken in a second at most; 0: none, and the ring is not there. Set before loading; all objects share it. */
+/* Stacks of calls that are taken in a second at most; 0: none. Set before loading, as below; all objects share it. */
 const volatile __u32 stacks_second SEC(".rodata.stacks") = 0;
-
-/* Whether the maps below are there. */
-#ifndef STACKS_ON
-#define STACKS_ON stacks_second
-#endif
+/*
+ * 0: no stack is taken, and the ring and other maps for them are not there. Older kernels verify also functions that are not called.
+ */
+const volatile __u32 stacks_copied SEC(".rodata.stacks") = 0;
 
 #define SECOND 1000000000ull
 #define STACK_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_LAUNCH)
@@ -29,7 +28,6 @@ static __always_inline bool stack_takes(__u64 *at)
 	return now >= due && __sync_val_compare_and_swap(at, due, now + SECOND / (stacks_second ?: 1)) == due;
 }
 
-#ifndef XPT_ATOMIC
 /* Whether the stack of the call is to be taken: of an inference in no other one, and as often as is wanted, spread in time. */
 __noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_spec *spec)
 {
@@ -46,7 +44,6 @@ __noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_sp
 		return 0;
 	return stack_takes(&shared->stack_due);
 }
-#endif
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -96,6 +93,11 @@ static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
 }
 
 #endif
+
+/* Of a struct xpt_record_stack_copy with all its bytes. */
+struct stack_room {
+	__u64 words[(sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX) / 8];
+};
 
 /* Where the returns of the thread's open calls go, whose probes have replaced the addresses on the stack. */
 __noinline int stack_returns(struct xpt_record_stack_copy *copy)
@@ -231,8 +233,7 @@ __noinline int python_copy(struct xpt_thread *thread)
 	struct xpt_python *python;
 	__u32 tgid = task >> 32, i;
 
-	/* Older kernels verify it also where it is not called, without its maps. */
-	if (!STACKS_ON || !thread)
+	if (!stacks_copied || !thread)
 		return 0;
 	python = bpf_map_lookup_elem(&pythons, &tgid);
 	if (!python)
@@ -261,30 +262,24 @@ __noinline int python_copy(struct xpt_thread *thread)
 
 /* ---- a stack ---- */
 
-/* NULL: there is no room for it. */
-static __always_inline struct xpt_record_stack_copy *stack_copy(struct pt_regs *context, struct xpt_thread *thread,
-								__u64 stack)
+/* All but the registers, the reason, and what is open then. */
+__noinline int stack_copy(struct stack_room *room, __u64 stack, __u64 time)
 {
-	__u64 task = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	__u64 task = bpf_get_current_pid_tgid();
 	struct xpt_record_stack_copy *copy;
 
-	python_copy(thread);
-	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(*copy) + XPT_STACK_BYTES_MAX, 0);
-	if (!copy) {
-		count_loss(XPT_LOSS_STACK_COPIES);
-		return NULL;
-	}
-	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, now);
+	if (!room)
+		return 0;
+	copy = (void *)room;
+	header_fill(&copy->header, XPT_RECORD_STACK_COPY, 0, task >> 32, time);
 	copy->call_start = copy->operator_start = 0;
 	copy->number = copy->handle = 0;
-	copy->spec = 0;
 	copy->stack = stack;
 	copy->tid = task;
-	stack_registers(context, copy->registers);
 	stack_returns(copy);
 	stack_read(copy, copy->bytes, stack);
 	copy->header.size = XPT_ALIGN8(sizeof(*copy) + copy->length);
-	return copy;
+	return 0;
 }
 
 #ifdef XPT_ATOMIC
@@ -316,12 +311,16 @@ static __noinline int stack_copy_now(struct xpt_thread *thread, __u32 reason, __
 	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	struct xpt_record_stack_copy *copy;
 
-	if (!stack_place(thread))
+	if (!stacks_copied || !stack_place(thread))
 		return 0;
-	copy = stack_copy(registers, thread, STACK_POINTER(registers));
-	if (!copy)
+	python_copy(thread);
+	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(struct stack_room), 0);
+	if (!copy) {
+		count_loss(XPT_LOSS_STACK_COPIES);
 		return 0;
-	copy->header.time = time;
+	}
+	stack_registers(registers, copy->registers);
+	stack_copy((void *)copy, STACK_POINTER(registers), time);
 	copy->reason = reason;
 	copy->call_start = thread->open_call;
 	copy->operator_start = thread->open_operator;

@@ -11,6 +11,7 @@ TIME = "measures time"
 HERE = os.path.dirname(os.path.abspath(__file__))
 DESCRIPTION = os.path.join(HERE, "states.json")
 ROUNDS = 3
+SWITCH = 15000 if SLOW == 1 else 60000 * SLOW  # ns
 
 Truth = collections.namedtuple("Truth", "start wall outer cpu waited voluntary involuntary minor major")
 BLOCKS = {"sleep", "futex", "poll"}  # for how long is known
@@ -152,7 +153,7 @@ def test_why(link):
             blocked = sum(span.dur for span in spans if not span.name.startswith("waiting for a CPU")) * 1000
             what = "%s: %s" % (name, spans)
             # What the kernel takes of the thread's time to leave and resume it; what a hypervisor takes is no switch.
-            allowed = tolerance(truth.wall - truth.cpu, truth, duration) + 15000 * SLOW * len(spans)
+            allowed = tolerance(truth.wall - truth.cpu, truth, duration) + SWITCH * len(spans)
             missing.append(truth.wall - truth.cpu - waited - blocked - allowed)
             assert missing[-1] >= -2 * allowed, (what, truth)
             assert truth.voluntary or name not in BLOCKS, truth
@@ -184,3 +185,40 @@ def test_without_why():
     assert run([XPUTRACE, "report", path, "-o", output]).status == 0
     assert not any(event.get("cat") == "off_cpu" for event in Trace(output).events)
     assert "BLOCKED BY" not in done.stdout and "THREADS BESIDE" not in done.stdout
+
+
+def folded(path, kind):
+    """The flame graph: weight in ns by stack, as tuples of frames with the program as the innermost."""
+    output = "%s.%s.folded" % (path, kind)
+    done = run([XPUTRACE, "report", path, "--flame", kind, "-o", output])
+    assert done.status == 0, done.stderr
+    with open(output, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").rsplit(" ", 1) for line in file]
+    return {tuple(stack.split(";")): int(weight) for stack, weight in lines}
+
+
+@alone(TIME)
+def test_where_they_compute_and_wait():
+    """Samples of running threads weigh what they ran, stacks of blocked ones what they were blocked, at the function that did it."""
+    made, path, done = record("--samples=1000", "--stacks=1000", "--why")
+    assert "lost: nothing" in done.stdout, done.stdout
+    running, waiting = folded(path, "cpu"), folded(path, "offcpu")
+    for name, function in (("spin", "spin"), ("compete", "compete"), ("migrate", "migrate")):
+        stacks = {stack: weight for stack, weight in running.items() if stack[-1] == name}
+        assert stacks and all("main" in stack and "states_run" in stack for stack in stacks), stacks
+        inside = sum(weight for stack, weight in stacks.items() if function in stack[:-1])
+        truth = sum(inference.cpu for inference in made[name])
+        assert 0.7 * truth <= inside <= 1.3 * truth, (name, inside, truth)
+    for name, function in (("sleep", "usleep"), ("futex", "lock"), ("poll", "wait_poll")):
+        stacks = {stack: weight for stack, weight in waiting.items() if stack[-1] == name}
+        inside = sum(weight for stack, weight in stacks.items() if function in stack[:-1])
+        truth = sum(inference.wall - inference.cpu for inference in made[name])
+        assert 0.6 * truth <= inside <= truth + 1000000, (name, inside, truth, stacks)
+
+
+def test_stacks_that_were_not_taken():
+    """A flame graph without stacks says what would record them."""
+    _, path, _ = record("--stacks")
+    for kind, option in (("cpu", "--samples"), ("offcpu", "--stacks --why")):
+        done = run([XPUTRACE, "report", path, "--flame", kind])
+        assert done.status == 1 and "record %s`" % option in done.stderr, done.stderr

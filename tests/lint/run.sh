@@ -29,11 +29,11 @@ tidy() {
 		xargs -0 -P "$(nproc)" -I {} clang-tidy-14 --quiet {} -- "$@" 2>/dev/null
 }
 
-mapfile -t sources < <(find user include bpf docs tests -name '*.[ch]' | sort)
+mapfile -t sources < <(find user include bpf docs node tests -name '*.[ch]' | sort)
 mapfile -t units < <(find user -name '*.c' | sort)
 mapfile -t scripts < <(find .ci tests vmlinux user -path '*/corpus' -prune -o \( -name '*.sh' -o -name '*.bash' -o -path .ci/run \) -print | sort)
 mapfile -t manuals < <(find user/cli/man -name '*.[13]' | sort)
-mapfile -t pythons < <(find tests vmlinux -name '*.py' | sort)
+mapfile -t pythons < <(find python tests vmlinux -name '*.py' | sort)
 
 check format clang-format-14 clang-format-14 --style=file --dry-run -Werror "${sources[@]}"
 check shell shellcheck shellcheck -x "${scripts[@]}"

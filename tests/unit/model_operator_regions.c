@@ -196,3 +196,46 @@ Test(model_operator_regions, names_are_bounded)
 	cr_assert_eq(statistics_count(model_region_total(f->model, REGION_TOTALS_MAX)->duration), 5 + 1);
 	fixture_free(f);
 }
+
+Test(model_operator_regions, requests_are_of_the_region_that_they_are_in)
+{
+	struct fixture *f = fixture_toy();
+
+	name(f, 1, 5, "decode", 1);
+	name(f, 1, 6, "request=abc", 1);
+	region(f, 7, 0x1001, 6, 110, 190); /* just inside of the next one */
+	region(f, 8, 0x1001, 6, 110, 190); /* of another thread, which begins too late for its region */
+	region(f, 7, 0x1000, 5, 100, 200);
+	region(f, 7, 0x1000, 5, 210, 220); /* the same without one */
+	region(f, 8, 0x1000, 5, 150, 200);
+	region(f, 7, 0x2001, 5, 230, 236); /* of another name */
+	region(f, 7, 0x2000, 5, 225, 240);
+	region(f, 7, 0, 6, 250, 260); /* by its name alone it is a region */
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_REGION], 6);
+	for (size_t i = 0; i < 5; i++)
+		cr_expect_eq(!seen_nth(f, EVENT_REGION, i)->event.region.request, i != 0, "region %zu", i);
+	check(f, 0, "decode", 100, 200);
+	check(f, 5, "request=abc", 250, 260);
+	cr_assert_eq(model_region_total_count(f->model), 2);
+	fixture_free(f);
+}
+
+Test(model_operator_regions, requests_are_bounded_and_displace_no_names)
+{
+	struct fixture *f = fixture_toy();
+	char text[32];
+
+	name(f, 1, 1, "decode", 1);
+	for (__u64 i = 0; i < REGION_NAMES_MAX + 10; i++) {
+		snprintf(text, sizeof(text), "request=%llu", i);
+		name(f, 1, 10 + i, text, 2);
+		if (i >= 10 && i < 9000)			    /* the first ones have made room */
+			region(f, 7, 0x1001 + 8 * i, 10 + i, 3, 4); /* none of their regions ends */
+	}
+	region(f, 7, 0x1000, 1, 5, 6);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_REGION], 1);
+	check(f, 0, "decode", 5, 6);
+	fixture_free(f);
+}

@@ -146,7 +146,7 @@ _xputrace() {
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --warn-size --format --flame --ops --level --codeobj --code-wait-limit --stacks --counters --counters-every --counters-per-inference --exit-status" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --warn-size --format --flame --ops --level --codeobj --code-wait-limit --stacks --samples --counters --counters-every --counters-per-inference --exit-status" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --layout --summary --skip --delay" -- "$current")

@@ -32,6 +32,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from record' -l exit-status -x -
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l ops -d 'The operators of each inference, too'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l codeobj -d 'Code objects that are loaded and unloaded, too'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l code-wait-limit -x -d 'Longest time that a call waits until its code object has been read'
+complete -c xputrace -n '__fish_seen_subcommand_from record' -l samples -d 'Stacks of threads that run in a call'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l stacks -d 'Stacks of calls that begin an inference'
 complete -c xputrace -n '__fish_seen_subcommand_from record continuous' -l level -x -a 'basic standard detailed' -d 'How much is recorded'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream inspect codeobj counters' -s d -l duration -x -d 'Stop after this time'

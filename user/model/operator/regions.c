@@ -167,10 +167,15 @@ static const struct name *name_find(const struct regions *regions, const struct 
 	return name;
 }
 
-/* Regions lie at even addresses; that of a request has the address behind. */
-static bool is_request(const struct xpt_record_region *record)
+/* The id of the request whose region this is: regions lie at even addresses, and it at the one behind. NULL: it is no such one. */
+static const char *request_of(const struct regions *regions, const struct xpt_record_region *record)
 {
-	return record->handle & 1;
+	const struct name *name = record->handle & 1 ?
+					  name_table_find(&regions->requests, names_by_number(record->header.tgid),
+							  record->name) :
+					  NULL;
+
+	return name ? name->text + strlen(REQUEST) : NULL;
 }
 
 static __u64 pending_key(const struct xpt_record_region *record)
@@ -178,21 +183,17 @@ static __u64 pending_key(const struct xpt_record_region *record)
 	return (__u64)record->header.tgid << 32 | record->tid;
 }
 
-/* It is kept until the region that it is in has ended. One whose id is not known any more is passed over. */
-static int request_keep(struct regions *regions, const struct xpt_record_region *record)
+/* It is kept until the region that it is in has ended. */
+static int request_keep(struct regions *regions, const struct xpt_record_region *record, const char *id)
 {
-	const __u32 tgid = record->header.tgid;
-	const struct name *name = name_table_find(&regions->requests, names_by_number(tgid), record->name);
-	const char *id = name ? name->text + strlen(REQUEST) : "";
-	struct pending_request *pending = *id ? calloc(1, sizeof(*pending) + strlen(id) + 1) : NULL;
+	struct pending_request *pending = calloc(1, sizeof(*pending) + strlen(id) + 1);
 
-	if (!*id)
-		return 0;
 	if (!pending)
 		return -ENOMEM;
 	pending->start = record->start;
-	memcpy(pending->id, id, strlen(id));
-	if (!keyed_add(&regions->pending, &pending->keyed, tgid, pending_key(record), record->handle - 1))
+	strcpy(pending->id, id);
+	if (!keyed_add(&regions->pending, &pending->keyed, record->header.tgid, pending_key(record),
+		       record->handle - 1))
 		return 0;
 	free(pending);
 	return -ENOMEM;
@@ -226,13 +227,14 @@ int regions_end(struct regions *regions, const struct process *process, const st
 					   .runtime = runtime->name,
 					   .start = record->start,
 					   .end = end } };
+	const char *id = request_of(regions, record);
 	struct pending_request *request;
 	struct region_total *total;
 	char handle[24];
 	int error;
 
-	if (is_request(record))
-		return request_keep(regions, record);
+	if (id)
+		return request_keep(regions, record, id);
 	snprintf(handle, sizeof(handle), "0x%llx", record->handle);
 	event.region.name = name ? name->text : handle;
 	event.region.name_truncated = name && name->truncated;

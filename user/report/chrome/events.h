@@ -113,6 +113,8 @@ void chrome_metadata_budget(struct text *text, const struct model *model);
 /* Times as a member; NULL: there is none. sum: with their sum; deviation: name of the standard deviation. */
 void chrome_metadata_statistics(struct text *text, const char *name, const struct statistics *statistics, bool sum,
 				const char *deviation);
+/* What threads did, as the member "states". */
+void chrome_metadata_states(struct text *text, const struct model_states *states);
 /*
  * The member "metadata" of a finished trace. devices: those that have a place in it. output_error: 0, or the negative
  * errno for which events are missing in the file; then it is marked as incomplete.

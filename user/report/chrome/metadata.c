@@ -99,6 +99,48 @@ static void add_stepped(struct text *text, const struct model_program *program)
 	json_end(text, '}');
 }
 
+void chrome_metadata_states(struct text *text, const struct model_states *states)
+{
+	__u64 known = 0;
+
+	json_begin(text, "states", '{');
+	json_add_unsigned(text, "calls", states->calls);
+	json_add_unsigned(text, "cpu_ns", states->cpu);
+	json_add_unsigned(text, "waited_ns", states->waited);
+	json_add_unsigned(text, "blocked_ns", states->blocked);
+	json_add_unsigned(text, "voluntary_switches", states->voluntary);
+	json_add_unsigned(text, "involuntary_switches", states->involuntary);
+	json_add_unsigned(text, "minor_faults", states->minor_faults);
+	json_add_unsigned(text, "major_faults", states->major_faults);
+	for (int reason = XPT_OFF_CPU_FUTEX; reason <= XPT_OFF_CPU_OTHER; reason++)
+		known += states->blocked_by[reason];
+	if (known)
+		json_begin(text, "blocked_by_ns", '{');
+	for (int reason = XPT_OFF_CPU_FUTEX; known && reason <= XPT_OFF_CPU_OTHER; reason++)
+		json_add_unsigned(text, off_cpu_name(reason), states->blocked_by[reason]);
+	if (known)
+		json_end(text, '}');
+	json_end(text, '}');
+}
+
+static void add_neighbours(struct text *text, const struct model_program *program)
+{
+	json_begin(text, "neighbours", '[');
+	for (size_t i = 0; i < program->neighbour_count; i++) {
+		const struct model_neighbour *neighbour = &program->neighbours[i];
+
+		json_begin(text, NULL, '{');
+		json_add_text(text, "name", neighbour->name);
+		json_add_nonzero(text, "pid", neighbour->tgid);
+		json_add_unsigned(text, "preempted", neighbour->preempted);
+		json_add_unsigned(text, "preempted_ns", neighbour->preempted_time);
+		json_add_unsigned(text, "woke", neighbour->woke);
+		json_add_unsigned(text, "woke_ns", neighbour->woke_time);
+		json_end(text, '}');
+	}
+	json_end(text, ']');
+}
+
 static void add_phase(struct text *text, const char *name, const struct model_phase_total *total)
 {
 	json_begin(text, name, '{');
@@ -153,6 +195,10 @@ static void add_program(struct text *text, const struct model_program *program)
 	add_statistics(text, "latency_ns", program->latency);
 	add_statistics(text, "call_ns", program->call);
 	add_statistics(text, "tracing_ns", program->tracing);
+	if (program->states.calls)
+		chrome_metadata_states(text, &program->states);
+	if (program->neighbour_count)
+		add_neighbours(text, program);
 }
 
 static void add_call_total(struct text *text, const struct model_call_total *total)

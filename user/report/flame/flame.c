@@ -22,7 +22,7 @@ struct flame {
 	bool has_file;
 	__u64 bytes;
 	struct flame_tree tree; /* its labels are one for each frame, program and operator */
-	__u64 samples;		/* of all kinds */
+	__u64 samples;		/* of the kind that it is made of */
 	__u64 taken;		/* of them: in the tree */
 };
 
@@ -249,16 +249,20 @@ static bool is_inference(const struct event_stack *stack)
 	return role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH;
 }
 
-/* What the sample adds, and to how many; false: nothing. */
-static bool weigh(const struct flame *flame, const struct event_stack *stack, __u64 *value, __u64 *count)
+/* Whether the stack is of the kind that the graph is made of. */
+static bool is_of_kind(const struct flame *flame, const struct event_stack *stack)
 {
 	static const enum xpt_stack_reason reasons[] = { [XPT_FLAME_INFERENCE] = XPT_STACK_CALL,
 							 [XPT_FLAME_DEVICE] = XPT_STACK_CALL,
 							 [XPT_FLAME_OFF_CPU] = XPT_STACK_OFF_CPU,
 							 [XPT_FLAME_CPU] = XPT_STACK_ON_CPU };
 
-	if (stack->reason != reasons[flame->what])
-		return false;
+	return stack->reason == reasons[flame->what];
+}
+
+/* What such a sample adds, and to how many; false: nothing. */
+static bool weigh(const struct flame *flame, const struct event_stack *stack, __u64 *value, __u64 *count)
+{
 	if (stack->reason != XPT_STACK_CALL) {
 		*value = stack->weight;
 		*count = 1;
@@ -291,7 +295,7 @@ static int flame_event(void *context, const struct event *event)
 	__u64 value, count;
 	struct flame_node *node;
 
-	if (event->kind != EVENT_STACK)
+	if (event->kind != EVENT_STACK || !is_of_kind(flame, &event->stack))
 		return 0;
 	flame->samples++;
 	if (!weigh(flame, &event->stack, &value, &count))
@@ -454,11 +458,14 @@ int flame_detach(struct flame *flame, const uint64_t *stopped)
 /* False: there is nothing to show, which is reported. */
 static bool check_samples(const struct flame *flame)
 {
+	static const char *const options[] = { [XPT_FLAME_INFERENCE] = "--stacks",
+					       [XPT_FLAME_DEVICE] = "--stacks",
+					       [XPT_FLAME_OFF_CPU] = "--stacks --why",
+					       [XPT_FLAME_CPU] = "--samples" };
+
 	if (!flame->samples)
-		log_error(&flame->log, "there are no stacks: `xputrace record --stacks` records them");
-	else if (!flame->taken && flame->what == XPT_FLAME_CPU)
-		log_error(&flame->log,
-			  "no stack was taken where a thread ran: `xputrace record --samples HZ` does that");
+		log_error(&flame->log, "there are no such stacks: `xputrace record %s` records them",
+			  options[flame->what]);
 	else if (!flame->taken)
 		log_error(&flame->log, "of %llu stacks none is of the %s that is selected",
 			  (unsigned long long)flame->samples, words[flame->what].title);

@@ -20,30 +20,6 @@ static void add_times(struct text *text, const char *key, const struct statistic
 		chrome_metadata_statistics(text, key, statistics, false, "stddev");
 }
 
-static void add_states(struct text *text, const struct model_states *states)
-{
-	__u64 known = 0;
-
-	json_begin(text, "states", '{');
-	json_add_unsigned(text, "calls", states->calls);
-	json_add_unsigned(text, "cpu_ns", states->cpu);
-	json_add_unsigned(text, "waited_ns", states->waited);
-	json_add_unsigned(text, "blocked_ns", states->blocked);
-	json_add_unsigned(text, "voluntary_switches", states->voluntary);
-	json_add_unsigned(text, "involuntary_switches", states->involuntary);
-	json_add_unsigned(text, "minor_faults", states->minor_faults);
-	json_add_unsigned(text, "major_faults", states->major_faults);
-	for (int reason = XPT_OFF_CPU_FUTEX; reason <= XPT_OFF_CPU_OTHER; reason++)
-		known += states->blocked_by[reason];
-	if (known)
-		json_begin(text, "blocked_by_ns", '{');
-	for (int reason = XPT_OFF_CPU_FUTEX; known && reason <= XPT_OFF_CPU_OTHER; reason++)
-		json_add_unsigned(text, off_cpu_name(reason), states->blocked_by[reason]);
-	if (known)
-		json_end(text, '}');
-	json_end(text, '}');
-}
-
 /* calls: how the number of calls, and times: how their times are called. */
 static void add_rows(struct text *text, const char *key, const struct summary_rows *rows, const char *calls,
 		     const char *times)
@@ -64,7 +40,7 @@ static void add_rows(struct text *text, const char *key, const struct summary_ro
 		add_times(text, times, row->statistics);
 		add_times(text, "tracing_ns", row->tracing);
 		if (row->states.calls)
-			add_states(text, &row->states);
+			chrome_metadata_states(text, &row->states);
 		json_end(text, '}');
 	}
 	json_end(text, ']');
