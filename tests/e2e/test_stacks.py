@@ -2,16 +2,20 @@
 """Stacks of calls that begin an inference: record --stacks."""
 
 import collections
+import glob
 import json
 import os
 import shutil
+import signal
 import sys
+import time
 
 import python_root
-from harness import ROOT, XPUTRACE, Skip, cases, library_path, run, scratch, workload_path
+from harness import ROOT, XPUTRACE, Process, cases, library_path, run, scratch, wait_until, workload_path
 from onnx_models import model, serve
 from recordings import PARTIAL, Recording
 
+STACK_COPIES = 17
 LATE_PROBES = 5  # of a program whose dynamic loader is not known: in another root
 SOURCE = os.path.join(ROOT, "tests", "workload", "stacks.c")
 SCRIPT = os.path.join(ROOT, "tests", "workload", "python", "stacks.py")
@@ -107,6 +111,38 @@ def test_no_stacks():
     assert run([XPUTRACE, "record", "-q", "-o", path, "--", workload_path("stacks"), "5", "0"]).status == 0
     recording = Recording(path)
     assert recording.calls and not recording.stack_samples and not recording.frames
+
+
+def unwinders(mark):
+    """Processes that unwind for a recorder with this in its environment."""
+    found = []
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            with open(folder + "/comm", encoding="utf-8") as name, open(folder + "/environ", "rb") as environment:
+                if name.read() == "xputrace-unwind\n" and mark.encode() in environment.read():
+                    found.append(int(os.path.basename(folder)))
+        except OSError:
+            pass
+    return found
+
+
+def test_crash():
+    """The process that unwinds has crashed: it is started again, and what comes later is unwound."""
+    path, mark = os.path.join(scratch(), "crash.xpt"), "XPUTRACE_MARK=%d" % os.getpid()
+    recorder = Process(["env", mark, XPUTRACE, "record", "-q", "--stacks=1000", "-o", path, "--", workload_path("stacks"), "400",
+                        "5000"])
+    wait_until(lambda: unwinders(mark), "the process that unwinds has started")
+    time.sleep(1)
+    killed = unwinders(mark)
+    os.kill(killed[0], signal.SIGKILL)
+    assert recorder.wait() == 0, recorder.stderr
+    recording = Recording(path)
+    assert not set(recording.losses) - {LATE_PROBES, STACK_COPIES}, recording.losses
+    later = [sample for sample in recording.stack_samples if sample.call_start > recording.stack_samples[0].call_start + 1.3e9]
+    assert later and recording.losses[STACK_COPIES] < 5, recording.losses
+    for sample in later:
+        assert names(sample)[:4] == ["nrt_execute", "innermost", "third", "second"], names(sample)
+    assert not unwinders(mark)
 
 
 @cases("0", "1001", "many")

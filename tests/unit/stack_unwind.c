@@ -131,6 +131,7 @@ static __attribute__((noinline, no_sanitize_address)) void take_copy(union copy 
 	getcontext(&context);
 	read_registers(&context, copy->copy.registers);
 	copy->copy.header = (struct xpt_record_header){ XPT_RECORD_STACK_COPY, 0, (__u32)getpid(), 12 };
+	copy->copy.reason = XPT_STACK_CALL;
 	copy->copy.call_start = 13;
 	copy->copy.tid = (__u32)gettid();
 	copy->copy.stack = copy->copy.registers[STACK_POINTER];

@@ -328,8 +328,10 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 	error = settings_write(kern, &kern->settings);
 	if (!error)
 		error = links_try(kern);
-	if (!error)
+	if (!error) {
 		kern_calibrate(kern, options->spec_count);
+		kern->shared->stack_due = 0; /* its calls are not those whose stacks are wanted */
+	}
 out:
 	if (error)
 		unload(kern);

@@ -358,6 +358,20 @@ int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy
 		begin(&unwinding);
 		complete = unwind(&unwinding);
 	}
+	/*
+	 * Met between a probe's breakpoint and the kernel's handling of it: on x86 the instruction pointer is behind the breakpoint,
+	 * whose instruction has not been executed.
+	 */
+	if (!complete && copy->reason != XPT_STACK_CALL) {
+		copy->registers[PROGRAM_COUNTER]--;
+		begin(&unwinding);
+		complete = unwind(&unwinding);
+		if (!complete) {
+			copy->registers[PROGRAM_COUNTER]++;
+			begin(&unwinding);
+			unwind(&unwinding);
+		}
+	}
 	if (!unwinding.count)
 		unwinding.frames[unwinding.count++].address = copy->registers[PROGRAM_COUNTER];
 	unwinding.python = is_python(&unwinding, python) ? python : NULL;

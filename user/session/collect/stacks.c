@@ -313,6 +313,7 @@ void stack_tracer_prepare(struct stack_tracer *tracer, pid_t tgid)
 		await_answers(tracer);
 		receive(tracer);
 	}
+	tracer->preparing = 0; /* what was asked for before a crash has no answer */
 }
 
 void stack_tracer_look(struct stack_tracer *tracer)
