@@ -91,7 +91,6 @@ def test_states(link):
             ticks = 2 + (truth.outer - duration) // 1000000  # each may preempt once, outside of the inference
             assert abs(int(row["involuntary_switches"]) - truth.involuntary) <= ticks, what
     assert all(int(row["minor_faults"]) >= 2000 for row in found["touch"]), found["touch"]
-    assert all(int(row["involuntary_switches"]) > 0 for row in found["compete"]), found["compete"]
 
 
 @alone(TIME)

@@ -9,6 +9,8 @@
 
 #define READ_AGAIN 100000000ull /* ns until the mappings of a process are read again for an address that is in none */
 #define RESTARTS_MAX 16		/* of one stack, by frame pointers */
+#define SCAN_WORDS 64		/* of the stack, in which the caller of code without unwind tables is looked for */
+#define SCAN_TRIES 6		/* addresses there that may be it */
 
 #if defined(__x86_64__)
 #define REGISTERS 17
@@ -337,6 +339,47 @@ static bool is_python(const struct unwinding *unwinding, const struct xpt_record
 	       python->frames <= XPT_PYTHON_FRAMES_MAX;
 }
 
+/* Goes on behind the innermost frame, as if a word on the stack were where that returns to. */
+static bool unwind_from(struct unwinding *unwinding, __u64 place, __u64 address, __u64 frame_pointer)
+{
+	begin(unwinding);
+	unwinding->frames[unwinding->count++] = (struct native_frame){ unwinding->copy->registers[PROGRAM_COUNTER],
+								       unwinding->copy->stack, place };
+	unwinding->stack_pointer = unwinding->copy->stack;
+	unwinding->registers[PROGRAM_COUNTER] = address;
+	unwinding->registers[STACK_POINTER] = place + sizeof(address);
+	unwinding->registers[FRAME_POINTER] = frame_pointer;
+	unwinding->resumed = true;
+	return unwind(unwinding);
+}
+
+/*
+ * Code without unwind tables, written in assembly or made by the process, calls nothing as a rule: its caller is the first address of
+ * code on the stack from which the thread's start is reached. What it has saved there before may be the frame pointer.
+ */
+static bool unwind_by_scan(struct unwinding *unwinding)
+{
+	const struct xpt_record_stack_copy *copy = unwinding->copy;
+	const struct code_range *range;
+	__u64 word, saved = 0, place = copy->stack;
+	unsigned int tries = 0;
+
+	for (unsigned int i = 0; i < SCAN_WORDS && tries < SCAN_TRIES && copy_word(copy, place, &word); i++) {
+		range = word ? process_range(unwinding->process, word - 1) : NULL;
+		if (!range || !range->executable) {
+			if (!saved && word > place && word - copy->stack < copy->length && word % sizeof(word) == 0)
+				saved = word;
+		} else {
+			tries++;
+			if ((saved && unwind_from(unwinding, place, word, saved)) ||
+			    unwind_from(unwinding, place, word, copy->registers[FRAME_POINTER]))
+				return true;
+		}
+		place += sizeof(word);
+	}
+	return false;
+}
+
 int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy,
 		   const struct xpt_record_python_copy *python, struct xpt_record_stack_sample *sample)
 {
@@ -368,6 +411,9 @@ int unwinder_stack(struct unwinder *unwinder, struct xpt_record_stack_copy *copy
 		complete = unwind(&unwinding);
 		if (!complete) {
 			copy->registers[PROGRAM_COUNTER]++;
+			complete = unwind_by_scan(&unwinding);
+		}
+		if (!complete) {
 			begin(&unwinding);
 			unwind(&unwinding);
 		}
