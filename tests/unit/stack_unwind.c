@@ -62,6 +62,13 @@ static int open_file(void *context, const struct stack_file *file)
 	return descriptor < 0 ? -errno : descriptor;
 }
 
+static void seen_free(struct seen *seen, struct unwinder *unwinder)
+{
+	unwinder_free(unwinder);
+	for (unsigned int i = 0; i < FRAMES_MAX; i++)
+		free(seen->frames[i]);
+}
+
 static void on_record(void *context, const struct xpt_record_header *record)
 {
 	const struct xpt_record_text *text = (const void *)record;
@@ -183,7 +190,7 @@ Test(stack_unwind, own_stack)
 	cr_assert_eq(unwinder_stack(unwinder, &copy.copy, NULL, &sample), 0);
 	cr_assert_eq(sample.stack, 1);
 	cr_assert_eq(seen.stacks, 1);
-	unwinder_free(unwinder);
+	seen_free(&seen, unwinder);
 }
 
 Test(stack_unwind, returns_that_are_probed)
@@ -214,7 +221,7 @@ Test(stack_unwind, returns_that_are_probed)
 	cr_assert_eq(copy.copy.returns, 1);
 	cr_assert_eq(unwinder_stack(unwinder, &copy.copy, NULL, &sample), 0);
 	cr_assert_eq(sample.stack, 1, "another stack: %u frames instead of %u", seen.count, before.count);
-	unwinder_free(unwinder);
+	seen_free(&seen, unwinder);
 }
 
 Test(stack_unwind, without_files)
@@ -229,7 +236,7 @@ Test(stack_unwind, without_files)
 	cr_assert_eq(unwinder_stack(unwinder, &copy.copy, NULL, &sample), 0);
 	cr_assert_eq(seen.flags, XPT_STACK_PARTIAL);
 	cr_assert(strstr(seen.frames[seen.latest[0]], "\"kind\":\"unknown\""));
-	unwinder_free(unwinder);
+	seen_free(&seen, unwinder);
 }
 
 Test(stack_unwind, invalid_copies)
@@ -248,7 +255,7 @@ Test(stack_unwind, invalid_copies)
 	outer_of_chain(&copy);
 	copy.copy.returns = XPT_STACK_RETURNS_MAX + 1;
 	cr_assert_eq(unwinder_stack(unwinder, &copy.copy, NULL, &sample), -EBADMSG);
-	unwinder_free(unwinder);
+	seen_free(&seen, unwinder);
 }
 
 /* Each frame pointer leads to itself, or to the next one, for as long as there is room. */
@@ -272,5 +279,5 @@ Test(stack_unwind, loops, .timeout = 30)
 		cr_assert_eq(seen.flags, XPT_STACK_PARTIAL);
 		cr_assert_leq(seen.count, XPT_STACK_FRAMES_MAX);
 	}
-	unwinder_free(unwinder);
+	seen_free(&seen, unwinder);
 }

@@ -317,7 +317,8 @@ static size_t entries_part(struct reorder_buffer *order, __u64 key)
 		due += entry.key <= key;
 		later += entry.key > key;
 	}
-	memcpy(order->entries + due, order->spare, later * sizeof(*order->entries));
+	if (later)
+		memcpy(order->entries + due, order->spare, later * sizeof(*order->entries));
 	return due;
 }
 
