@@ -31,6 +31,7 @@ from profiling import profile_section
 from regions import regions_section
 from results import Results
 from scale import scale_section
+from thread import thread_section
 from tools import BUILD, kill_all, make_folder
 
 SECTIONS = {
@@ -50,6 +51,7 @@ SECTIONS = {
     "codeobj": codeobj_section,
     "budget": budget_section,
     "scale": scale_section,
+    "thread": thread_section,
 }
 
 
