@@ -221,20 +221,17 @@ __noinline __u64 python_frame(struct xpt_python_frame *frame, const struct xpt_p
 	return frame->words[(python->previous / 8) & 7];
 }
 
-/* Copies the frames of the current thread, if it is one of a Python process. */
-__noinline int python_copy(struct xpt_thread *thread)
+/*
+ * Copies the frames of the current thread, if it is one of a Python process. Static: functions that are not are verified also where
+ * they are not called, and without stacks its maps are not there.
+ */
+static __noinline int python_copy(struct xpt_thread *thread)
 {
 	__u64 task = bpf_get_current_pid_tgid(), frame;
 	struct xpt_record_python_copy *copy;
 	struct xpt_python *python;
 	__u32 tgid = task >> 32, i;
 
-	if (!thread)
-		return 0;
-#ifndef XPT_ATOMIC /* older kernels verify it also where it is not called, without its maps */
-	if (!stacks_second)
-		return 0;
-#endif
 	python = bpf_map_lookup_elem(&pythons, &tgid);
 	if (!python)
 		return 0;

@@ -63,11 +63,11 @@ class Empty:
         self.process.child.wait()
 
 
-def in_turn(settings, traces, measure):
-    """Values by name, one for each repetition: of the target while each of the traces runs, made by a function or None."""
+def in_turn(settings, traces):
+    """Values by name, one for each repetition. traces: by name, what starts the tracer or None, and what measures."""
     values = {name: [] for name in traces}
     for _ in range(settings.repetitions):
-        for name, trace in traces.items():
+        for name, (trace, measure) in traces.items():
             tracer = trace() if trace else None
             values[name].append(measure())
             if tracer:
@@ -100,26 +100,29 @@ def add_switches(results, settings, folder):
     target, other = Target(TARGET), Target(TARGET)
     windows = max(3, settings.cost_milliseconds // 4)
 
-    def cost():
-        answers = [target.ask("switch", WINDOW) for _ in range(windows)]
+    def cost(threads=1):
+        answers = [target.ask("switch", WINDOW, threads) for _ in range(windows)]
         return statistics.median(answer["cpu_ns"] / answer["switches"] for answer in answers)
 
     def why(process, *options):
         return lambda: Recorder(process.pid, output, *DESCRIPTION, *options)
 
-    names = ("a switch: untraced", "a switch: empty programs at both tracepoints", "a switch: --why of another process",
-             "a switch: recorded, without --why", "a switch: --why of both threads")
+    untraced, empty, other_why = ("a switch: untraced", "a switch: empty programs at both tracepoints",
+                                  "a switch: --why of another process")
+    recorded, one, both = ("a switch: recorded, without --why", "a switch: --why, one of the threads in a call",
+                           "a switch: --why, both in a call")
     try:
-        values = in_turn(settings, dict(zip(names, (None, Empty, why(other, "--why"), why(target), why(target, "--why")))),
-                         cost)
+        values = in_turn(settings, {
+            untraced: (None, cost), empty: (Empty, cost), other_why: (why(other, "--why"), cost),
+            recorded: (why(target), cost), one: (why(target, "--why"), cost), both: (why(target, "--why"), lambda: cost(2))})
     finally:
         target.close()
         other.close()
     add_all(results, values, "ns", note="median of %d windows" % windows)
-    results.add("--why: a switch of an untraced thread over the empty programs", differences(values, names[2], names[1]),
-                "ns", UNTRACED_LIMIT)
-    results.add("--why: a switch of a thread in a call, and waking it", differences(values, names[4], names[1]), "ns",
-                TRACED_LIMIT)
+    results.add("--why: a switch of an untraced thread over the empty programs", differences(values, other_why, empty), "ns",
+                UNTRACED_LIMIT)
+    results.add("--why: a switch of a thread in a call, with waking it", differences(values, one, empty), "ns", TRACED_LIMIT)
+    results.add("--why: a switch from one thread in a call to another", differences(values, both, empty), "ns")
 
 
 def add_stacks(results, settings, folder, target, options, line, name, limit):
@@ -128,9 +131,6 @@ def add_stacks(results, settings, folder, target, options, line, name, limit):
     windows = max(1, settings.cost_milliseconds // 60)
     made = windows * CALLS
     shares = []
-
-    def recorder(*more):
-        return lambda: Recorder(target.pid, output, *options, *more)
 
     class Counted(Recorder):
         def finish(self):
@@ -141,7 +141,9 @@ def add_stacks(results, settings, folder, target, options, line, name, limit):
         return statistics.median(target.ask(line, CALLS)["ns"] for _ in range(windows))
 
     plain, stacked = name + ": without", name + ": with"
-    values = in_turn(settings, {plain: recorder(), stacked: lambda: Counted(target.pid, output, *options, "--stacks=1000")}, cost)
+    values = in_turn(settings, {
+        plain: (lambda: Recorder(target.pid, output, *options), cost),
+        stacked: (lambda: Counted(target.pid, output, *options, "--stacks=1000"), cost)})
     add_all(results, values, "ns", note="CPU time, with reading it; %d calls" % made)
     results.add(name + ": a stack adds", differences(values, stacked, plain), "ns", limit)
     results.add(name + ": calls with a stack", shares, "%")
@@ -149,23 +151,28 @@ def add_stacks(results, settings, folder, target, options, line, name, limit):
 
 def add_samples(results, settings, folder):
     output = os.path.join(folder, "samples.xpt")
-    target = Target(TARGET)
+    target, other = Target(TARGET), Target(TARGET)
     windows = max(2, settings.cost_milliseconds // 20)
 
     def kept():
         answers = [target.ask("spin", 50) for _ in range(windows)]
         return statistics.median(answer["kept_ns"] / answer["cpu_ns"] for answer in answers) * 1e9
 
-    plain, sampled = "ns of a second taken from a thread in a call", "the same with --samples=%d" % SAMPLES
+    def record(process, *options):
+        return lambda: Recorder(process.pid, output, *DESCRIPTION, *options), kept
+
+    option = "--samples=%d" % SAMPLES
+    plain = "ns of a second taken from a thread in a call"
+    interrupted, sampled = ("the same with %s%s" % (option, of) for of in (" of another process", ""))
     try:
-        values = in_turn(settings, {
-            plain: lambda: Recorder(target.pid, output, *DESCRIPTION),
-            sampled: lambda: Recorder(target.pid, output, *DESCRIPTION, "--samples=%d" % SAMPLES)}, kept)
+        values = in_turn(settings, {plain: record(target), interrupted: record(other, option), sampled: record(target, option)})
     finally:
         target.close()
+        other.close()
     add_all(results, values, "ns")
-    one = [added / SAMPLES for added in differences(values, sampled, plain)]
-    results.add("--samples: one sample", one, "ns")
+    for name, kind in (("its interrupt", interrupted), ("with a stack", sampled)):
+        one = [added / SAMPLES for added in differences(values, kind, plain)]
+        results.add("--samples: one sample, %s" % name, one, "ns")
     results.add("--samples=99: of the CPU time of a thread in a call", [value * 99 / 1e9 * 100 for value in one], "%")
 
 

@@ -3,7 +3,7 @@
  * What a thread does before and during calls that thread.json describes, and what it costs the thread. Takes commands on standard
  * input, one a line, and answers each with one line of JSON:
  *
- *	switch COUNT		two threads of one CPU, each in a call, hand over to each other so often
+ *	switch COUNT THREADS	two threads of one CPU, of which so many are in a call, hand over to each other so often
  *	stack BYTES CALLS	calls more than a millisecond apart, with so many bytes of stack above them: the median
  *	spin MILLISECONDS	a call that does nothing else but look at the clock: how long it was kept from that, by what took less
  *				than a change of threads
@@ -92,9 +92,15 @@ __attribute__((noinline)) int bench_spin(uint64_t duration, uint64_t *kept)
 
 /* ---- commands ---- */
 
-static void *second_thread(void *turn)
+static void *second_in_call(void *turn)
 {
 	bench_wait(turn, 1);
+	return NULL;
+}
+
+static void *second(void *turn)
+{
+	hand_over(turn, 1);
 	return NULL;
 }
 
@@ -106,13 +112,13 @@ static uint64_t switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-static int time_switches(unsigned int count)
+static int time_switches(unsigned int count, unsigned int in_call)
 {
 	struct turn turn = { .left = count };
 	uint64_t before, cpu;
-	pthread_t second;
+	pthread_t thread;
 
-	if (pthread_create(&second, NULL, second_thread, &turn))
+	if (pthread_create(&thread, NULL, in_call > 1 ? second_in_call : second, &turn))
 		return 1;
 	sched_yield(); /* until the other waits for its turn */
 	before = switches();
@@ -122,7 +128,7 @@ static int time_switches(unsigned int count)
 	before = switches() - before;
 	atomic_store(&turn.whose, 1);
 	syscall(SYS_futex, &turn.whose, FUTEX_WAKE_PRIVATE, 1);
-	pthread_join(second, NULL);
+	pthread_join(thread, NULL);
 	printf("{\"switches\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 "}\n", before, cpu);
 	return 0;
 }
@@ -171,10 +177,10 @@ static void spin(unsigned int milliseconds)
 
 static int run(const char *line)
 {
-	unsigned int number, calls;
+	unsigned int number, calls; /* or threads */
 
-	if (sscanf(line, "switch %u", &number) == 1)
-		return time_switches(number);
+	if (sscanf(line, "switch %u %u", &number, &calls) == 2)
+		return time_switches(number, calls);
 	if (sscanf(line, "stack %u %u", &number, &calls) == 2 && number <= STACK_MAX && calls <= CALLS_MAX)
 		time_calls_below(number, calls);
 	else if (sscanf(line, "spin %u", &number) == 1)
