@@ -43,7 +43,8 @@ static __always_inline struct xpt_thread *thread_get(struct task_struct *task)
 
 	if (slot && slot->owner == slot_owner(task))
 		return &slot->thread;
-	return bpf_task_storage_get(&threads, task, 0, 0);
+	/* Nearly no task has any storage: quicker to see here. */
+	return task->bpf_storage ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
 }
 
 /* ---- losses and records ---- */

@@ -10,12 +10,8 @@
 #include "frames.bpf.h"
 #include "memory.bpf.h"
 
-/* Stacks of calls that are taken in a second at most; 0: none. Set before loading, as below; all objects share it. */
+/* Stacks that are taken in a second at most; 0: none, and the ring is not there. Set before loading; all objects share it. */
 const volatile __u32 stacks_second SEC(".rodata.stacks") = 0;
-/*
- * 0: no stack is taken, and the ring and other maps for them are not there. Older kernels verify also functions that are not called.
- */
-const volatile __u32 stacks_copied SEC(".rodata.stacks") = 0;
 
 #define SECOND 1000000000ull
 #define STACK_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_LAUNCH)
@@ -225,16 +221,17 @@ __noinline __u64 python_frame(struct xpt_python_frame *frame, const struct xpt_p
 	return frame->words[(python->previous / 8) & 7];
 }
 
-/* Copies the frames of the current thread, if it is one of a Python process. */
-__noinline int python_copy(struct xpt_thread *thread)
+/*
+ * Copies the frames of the current thread, if it is one of a Python process. Static: functions that are not are verified also where
+ * they are not called, and without stacks its maps are not there.
+ */
+static __noinline int python_copy(struct xpt_thread *thread)
 {
 	__u64 task = bpf_get_current_pid_tgid(), frame;
 	struct xpt_record_python_copy *copy;
 	struct xpt_python *python;
 	__u32 tgid = task >> 32, i;
 
-	if (!stacks_copied || !thread)
-		return 0;
 	python = bpf_map_lookup_elem(&pythons, &tgid);
 	if (!python)
 		return 0;
@@ -311,7 +308,7 @@ static __noinline int stack_copy_now(struct xpt_thread *thread, __u32 reason, __
 	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	struct xpt_record_stack_copy *copy;
 
-	if (!stacks_copied || !stack_place(thread))
+	if (!stack_place(thread))
 		return 0;
 	python_copy(thread);
 	copy = bpf_ringbuf_reserve(&stack_ring, sizeof(struct stack_room), 0);

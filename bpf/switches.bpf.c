@@ -124,12 +124,17 @@ static __always_inline bool stack_is_due_now(struct task_struct *task, bool pree
 	       stack_copy_now(thread, XPT_STACK_OFF_CPU, now);
 }
 
-static __always_inline void leave(struct task_struct *task, struct task_struct *next, bool preempted, __u64 now)
+/* Its name: as words, which takes less than a copy. */
+static __always_inline void name_read(char *name, const struct task_struct *task)
 {
-	struct xpt_record_off_cpu *record = off_cpu_of(task);
+	_Static_assert(sizeof(task->comm) == 2 * sizeof(__u64), "a name is two words");
+	((__u64 *)name)[0] = ((const volatile __u64 *)task->comm)[0];
+	((__u64 *)name)[1] = ((const volatile __u64 *)task->comm)[1];
+}
 
-	if (!record)
-		return;
+static __always_inline void leave(struct xpt_record_off_cpu *record, struct task_struct *task, struct task_struct *next,
+				  bool preempted, __u64 now)
+{
 	record->start = now;
 	record->woken = preempted ? now : 0;
 	record->syscall = call_number(task);
@@ -139,17 +144,13 @@ static __always_inline void leave(struct task_struct *task, struct task_struct *
 	record->stacked = stacks_second && stack_is_due_now(task, preempted, now);
 	record->next_tid = next->pid;
 	record->next_tgid = next->tgid;
-	bpf_probe_read_kernel(record->next, sizeof(record->next), next->comm);
+	name_read(record->next, next);
 }
 
-static __always_inline void resume(struct task_struct *task, __u64 now)
+static __always_inline void resume(struct xpt_record_off_cpu *record, struct task_struct *task, __u64 now)
 {
-	const struct xpt_config *config;
-	struct xpt_record_off_cpu *record = off_cpu_of(task);
+	const struct xpt_config *config = config_get();
 
-	if (!record || !record->start)
-		return;
-	config = config_get();
 	header_fill(&record->header, XPT_RECORD_OFF_CPU, sizeof(*record), task->tgid, now);
 	record->tid = task->pid;
 	/* Not woken from here: that takes locks, one of which may be held. */
@@ -161,10 +162,16 @@ static __always_inline void resume(struct task_struct *task, __u64 now)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(task_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	__u64 now = bpf_ktime_get_ns();
+	struct xpt_record_off_cpu *record = off_cpu_of(prev);
+	__u64 now = 0; /* not known: most threads are not traced */
 
-	leave(prev, next, preempt || !prev_state, now);
-	resume(next, now);
+	if (record) {
+		now = bpf_ktime_get_ns();
+		leave(record, prev, next, preempt || !prev_state, now);
+	}
+	record = off_cpu_of(next);
+	if (record && record->start)
+		resume(record, next, now ?: bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -202,6 +209,6 @@ int BPF_PROG(task_waking, struct task_struct *task)
 	record->woken = bpf_ktime_get_ns();
 	record->waker_tid = waker->pid;
 	record->waker_tgid = waker->tgid;
-	bpf_probe_read_kernel(record->waker, sizeof(record->waker), waker->comm);
+	name_read(record->waker, waker);
 	return 0;
 }

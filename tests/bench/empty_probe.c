@@ -2,15 +2,16 @@
 /*
  * Probes that do nothing: what no tracer can be cheaper than.
  *
- *	empty_probe entry|both|floor PID FILE OFFSET...
+ *	empty_probe entry|both|states|floor PID FILE OFFSET...
  *
- * entry: probes on the instructions at these offsets of the file. both: also on the returns of these calls. floor: the same, with
- * what a tracer cannot do without: a reading of the clock at each end, the thread, the site, room to remember the begin in, and a
- * record of 64 bytes, which is read by this process. Says "attached" on standard error and stays until standard input ends. Exit status 3: the kernel has no such links.
+ * entry: probes on the instructions at these offsets of the file. both: also on the returns of these calls. states: the same, with
+ * all that thread states are made of read from the task at each end and kept in a map. floor: both, with what a tracer cannot do
+ * without: a reading of the clock at each end, the thread, the site, room to remember the begin in, and a record of 64 bytes, which
+ * is read by this process. Says "attached" on standard error and stays until standard input ends. Exit status 3: the kernel has no
+ * such links.
  */
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #define OFFSETS_MAX 4096
@@ -131,6 +133,89 @@ static int floor_load(int state, int ring)
 			     sizeof(instructions) / sizeof(instructions[0]), &options);
 }
 
+/* ---- what thread states need ---- */
+
+/* Bytes from the begin of the structure to a member: names with points between them. -1: it has none. */
+static int member_offset(const struct btf *types, const char *structure, const char *path)
+{
+	int type = btf__find_by_name_kind(types, structure, BTF_KIND_STRUCT), bits = 0;
+	size_t length;
+
+	while (type > 0 && *path) {
+		const struct btf_type *holder = btf__type_by_id(types, type);
+		const struct btf_member *member = btf_members(holder);
+		__u32 i = 0, count = btf_vlen(holder);
+
+		length = strcspn(path, ".");
+		while (i < count && (strncmp(btf__name_by_offset(types, member[i].name_off), path, length) ||
+				     btf__name_by_offset(types, member[i].name_off)[length]))
+			i++;
+		if (i == count)
+			return -1;
+		bits += btf_member_bit_offset(holder, i);
+		type = btf__resolve_type(types, member[i].type);
+		path += length + (path[length] == '.');
+	}
+	return type > 0 ? bits / 8 : -1;
+}
+
+/* The same reads as bpf/states.bpf.h makes. */
+static int states_load(int state)
+{
+	static const char *const direct[] = { "se.sum_exec_runtime",
+					      "se.exec_start",
+					      "se.sum_exec_runtime",
+					      "sched_info.run_delay",
+					      "nvcsw",
+					      "nivcsw",
+					      "min_flt",
+					      "maj_flt" };
+	enum { DIRECT = sizeof(direct) / sizeof(direct[0]) };
+	struct btf *types = btf__load_vmlinux_btf();
+	int queue = member_offset(types, "task_struct", "se.cfs_rq"), of_cpu = member_offset(types, "cfs_rq", "rq");
+	int clock = member_offset(types, "rq", "clock"), clock_task = member_offset(types, "rq", "clock_task");
+	struct bpf_insn instructions[32 + 2 * DIRECT] = {
+		STORE_NUMBER(BPF_REG_10, KEY, 0),
+		MAP(BPF_REG_1, state),
+		MOVE(BPF_REG_2, BPF_REG_10),
+		ADD_NUMBER(BPF_REG_2, KEY),
+		CALL_OF(BPF_FUNC_map_lookup_elem),
+		{ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = BPF_REG_0, .off = 9 + 2 * DIRECT },
+		MOVE(BPF_REG_6, BPF_REG_0),
+		CALL_OF(BPF_FUNC_get_current_task_btf),
+		LOAD(BPF_REG_1, BPF_REG_0, queue),
+		LOAD(BPF_REG_1, BPF_REG_1, of_cpu),
+		LOAD(BPF_REG_2, BPF_REG_1, clock),
+		STORE(BPF_REG_6, 8 * DIRECT, BPF_REG_2),
+		LOAD(BPF_REG_2, BPF_REG_1, clock_task),
+		STORE(BPF_REG_6, 8 * DIRECT + 8, BPF_REG_2),
+	};
+	const struct bpf_insn end[] = { MOVE_NUMBER(BPF_REG_0, 0), { .code = BPF_JMP | BPF_EXIT } };
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = ATTACH_SESSION);
+	unsigned int used = 15; /* with both halves of the map's */
+
+	if (queue < 0 || of_cpu < 0 || clock < 0 || clock_task < 0)
+		return -1;
+	for (int i = 0; i < DIRECT; i++) {
+		int at = member_offset(types, "task_struct", direct[i]);
+
+		if (at < 0)
+			return -1;
+		instructions[used++] = (struct bpf_insn)LOAD(BPF_REG_1, BPF_REG_0, at);
+		instructions[used++] = (struct bpf_insn)STORE(BPF_REG_6, 8 * i, BPF_REG_1);
+	}
+	instructions[used++] = end[0];
+	instructions[used++] = end[1];
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "states", "GPL", instructions, used, &options);
+}
+
+static int states_program(void)
+{
+	int state = bpf_map_create(BPF_MAP_TYPE_ARRAY, "state", 4, 128, 1, NULL);
+
+	return state < 0 ? -1 : states_load(state);
+}
+
 static int ignore(void *context, void *record, size_t size)
 {
 	(void)context;
@@ -163,10 +248,18 @@ static int floor_program(void)
 	return floor_load(state, ring);
 }
 
-static int attach(__u32 attach_type, bool floor, pid_t pid, const char *file, const __u64 *offsets, __u32 count)
+static int kind_load(const char *kind, __u32 attach_type)
 {
+	if (!strcmp(kind, "floor"))
+		return floor_program();
+	return strcmp(kind, "states") ? program_load(attach_type) : states_program();
+}
+
+static int attach(const char *kind, pid_t pid, const char *file, const __u64 *offsets, __u32 count)
+{
+	__u32 attach_type = strcmp(kind, "entry") ? ATTACH_SESSION : ATTACH_MULTI;
 	struct link_create attributes = {
-		.program = floor ? floor_program() : program_load(attach_type),
+		.program = kind_load(kind, attach_type),
 		.attach_type = attach_type,
 		.path = (__u64)(unsigned long)file,
 		.offsets = (__u64)(unsigned long)offsets,
@@ -182,17 +275,16 @@ static int attach(__u32 attach_type, bool floor, pid_t pid, const char *file, co
 int main(int argc, char **argv)
 {
 	__u64 offsets[OFFSETS_MAX];
-	__u32 count = 0, type;
+	__u32 count = 0;
 	char byte;
 
 	if (argc < 5 || argc - 4 > OFFSETS_MAX) {
-		fprintf(stderr, "usage: empty_probe entry|both|floor PID FILE OFFSET...\n");
+		fprintf(stderr, "usage: empty_probe entry|both|states|floor PID FILE OFFSET...\n");
 		return 2;
 	}
 	for (int i = 4; i < argc; i++)
 		offsets[count++] = strtoull(argv[i], NULL, 0);
-	type = strcmp(argv[1], "entry") ? ATTACH_SESSION : ATTACH_MULTI;
-	if (attach(type, !strcmp(argv[1], "floor"), atoi(argv[2]), argv[3], offsets, count) < 0) {
+	if (attach(argv[1], atoi(argv[2]), argv[3], offsets, count) < 0) {
 		fprintf(stderr, "empty_probe: %s\n", strerror(errno));
 		return EXIT_UNSUPPORTED;
 	}

@@ -32,6 +32,7 @@ from regions import regions_section
 from results import Results
 from scale import scale_section
 from stacks import stacks_section
+from thread import thread_section
 from tools import BUILD, kill_all, make_folder
 
 SECTIONS = {
@@ -52,6 +53,7 @@ SECTIONS = {
     "budget": budget_section,
     "scale": scale_section,
     "stacks": stacks_section,
+    "thread": thread_section,
 }
 
 
