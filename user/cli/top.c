@@ -16,6 +16,7 @@
 
 #include "base/core/text.h"
 #include "base/core/vec.h"
+#include "base/file/output.h"
 
 /* ---- columns ---- */
 
@@ -24,7 +25,7 @@ static const struct {
 	unsigned int width; /* of TOP_PROGRAM at least */
 	char key;
 	bool text;
-	bool optional;	  /* shown only where a row has a value */
+	bool optional;	    /* shown only where a row has a value */
 	unsigned int order; /* those with the highest go first where the screen is too narrow; 0: never */
 } columns[TOP_COLUMNS] = {
 	[TOP_PROGRAM] = { "PROGRAM", 14, 'n', true, false, 0 },
@@ -154,8 +155,11 @@ static void add_time(struct text *text, double nanoseconds)
 	while (unit < 3 && nanoseconds >= 999.5 * units[unit].factor)
 		unit++;
 	nanoseconds /= units[unit].factor;
-	add(text, "%.*f%s", !unit || nanoseconds >= 99.95 ? 0 : nanoseconds >= 9.995 ? 1 : 2, nanoseconds,
-		    units[unit].name);
+	add(text, "%.*f%s",
+	    !unit || nanoseconds >= 99.95 ? 0 :
+	    nanoseconds >= 9.995	  ? 1 :
+					    2,
+	    nanoseconds, units[unit].name);
 }
 
 /* At most six columns below 10 million. */
@@ -230,8 +234,7 @@ static void copy_name(char *to, size_t size, const char *name)
 	to[length] = '\0';
 }
 
-/* The first digits of the ID of 64 that container engines name control groups with. */
-static void read_container(char *container, pid_t pid)
+void read_container(char container[CONTAINER_DIGITS + 1], pid_t pid)
 {
 	char path[64], line[4096];
 	FILE *file;
@@ -259,7 +262,7 @@ static void clear_interval(struct top_row *row)
 	row->tokens = row->p50 = row->p99 = row->cpu = row->waited = row->blocked = row->queue = row->device = -1;
 }
 
-/* NULL: no memory, or too many. */
+/* NULL: no memory, or too many, or one that has never run. */
 static struct top_row *find_row(struct top *top, const struct xpt_program_report *program)
 {
 	struct top_row *row;
@@ -267,7 +270,7 @@ static struct top_row *find_row(struct top *top, const struct xpt_program_report
 	for (size_t i = 0; i < top->count; i++)
 		if (top->rows[i].id == program->id)
 			return &top->rows[i];
-	if (top->count == TOP_ROWS_MAX || vec_reserve(top->rows, top->count))
+	if (!program->inferences || top->count == TOP_ROWS_MAX || vec_reserve(top->rows, top->count))
 		return NULL;
 	row = &top->rows[top->count++];
 	*row = (struct top_row){ .id = program->id, .pid = program->pid, .handle = program->handle };
@@ -279,21 +282,21 @@ static struct top_row *find_row(struct top *top, const struct xpt_program_report
 	return row;
 }
 
-/* Sum of a column over the samples of a report, in its unit; negative: no sample has it. mean: the mean instead. */
-static double column_value(const struct xpt_program_report *program, enum xpt_column column, bool mean)
+/* Sum of a column over the samples of a report, in its unit; negative: no sample has it. */
+static double column_value(const struct xpt_program_report *program, enum xpt_column column)
 {
 	XPT_OPTS(xpt_column_summary, summary);
 
 	if (xpt_latencies_get(program->latencies, column, &summary))
 		return -1;
-	return mean ? summary.mean : summary.mean * summary.count;
+	return summary.mean * summary.count;
 }
 
 static void set_states(struct top_row *row, const struct xpt_program_report *program)
 {
-	double cpu = column_value(program, XPT_COLUMN_CPU_TIME, false);
-	double waited = column_value(program, XPT_COLUMN_WAITED_TIME, false);
-	double blocked = column_value(program, XPT_COLUMN_BLOCKED_TIME, false);
+	double cpu = column_value(program, XPT_COLUMN_CPU_TIME);
+	double waited = column_value(program, XPT_COLUMN_WAITED_TIME);
+	double blocked = column_value(program, XPT_COLUMN_BLOCKED_TIME);
 	double sum = cpu + waited + blocked;
 
 	if (cpu < 0 || waited < 0 || blocked < 0 || sum <= 0)
@@ -306,9 +309,8 @@ static void set_states(struct top_row *row, const struct xpt_program_report *pro
 static void update_row(struct top_row *row, const struct xpt_program_report *program, double seconds)
 {
 	XPT_OPTS(xpt_column_summary, summary);
-	double prefill = column_value(program, XPT_COLUMN_PREFILL_TOKENS, false);
-	double decode = column_value(program, XPT_COLUMN_DECODE_TOKENS, false);
-	double mean;
+	double prefill = column_value(program, XPT_COLUMN_PREFILL_TOKENS);
+	double decode = column_value(program, XPT_COLUMN_DECODE_TOKENS);
 
 	copy_name(row->name, sizeof(row->name), program->name ?: "(others)");
 	row->total += program->inferences;
@@ -322,10 +324,10 @@ static void update_row(struct top_row *row, const struct xpt_program_report *pro
 		row->p99 = summary.p99 * 1e3;
 	}
 	set_states(row, program);
-	mean = column_value(program, XPT_COLUMN_EXECUTE_TO_CHANNEL, true);
-	row->queue = mean < 0 ? -1 : mean * 1e3;
-	mean = column_value(program, XPT_COLUMN_DEVICE_EXECUTE, true);
-	row->device = mean < 0 ? -1 : mean * 1e3;
+	if (program->timed) {
+		row->queue = (double)program->queue_time / program->timed;
+		row->device = (double)program->device_time / program->timed;
+	}
 	if (prefill >= 0 || decode >= 0)
 		row->tokens = ((prefill < 0 ? 0 : prefill) + (decode < 0 ? 0 : decode)) / seconds;
 }
@@ -338,7 +340,7 @@ static void update_rows(struct top *top, const struct xpt_profile_report *report
 
 	for (size_t i = 0; i < top->count; i++) {
 		clear_interval(&top->rows[i]);
-		if (!top->rows[i].released || top->batch)
+		if (!top->rows[i].released)
 			top->rows[kept++] = top->rows[i];
 	}
 	top->count = kept;
@@ -374,8 +376,8 @@ static void print_head(struct top *top, const struct xpt_profile_report *report)
 	strftime(clock, sizeof(clock), "%H:%M:%S", &local);
 	xpt_session_status(top->library, &status);
 	printf("%s%s  %.2f s  %u processes  %u programs  %" PRIu64 " calls  %" PRIu64 " lost\n",
-	       top->printed ? "\n" : "", clock, (report->end - report->start) / 1e9, status.processes,
-	       status.programs, status.calls, status.lost);
+	       top->printed ? "\n" : "", clock, (report->end - report->start) / 1e9, status.processes, status.programs,
+	       status.calls, status.lost);
 }
 
 /* A table of the rows, those that ran most first. */
@@ -520,6 +522,9 @@ static const struct option_entry entries[] = {
 	{ 0, "batch", NULL, "print plain tables on standard output, one an interval", OPTION_FLAG, FIELD(batch) },
 	{ 'n', "tables", "N", "with --batch: end after N tables", OPTION_NUMBER, FIELD(tables), .min = 1,
 	  .max = 1000000000 },
+	{ 0, "save-dir", "DIR",
+	  "keep the last seconds in memory, as a flight recorder\ndoes; the key s saves them in this directory",
+	  OPTION_STRING, FIELD(save_dir) },
 	{ .group = collect_options },
 	{ .group = verbose_option },
 	{}
@@ -535,7 +540,7 @@ static const struct command_line line = {
 	.more = "Without a target all processes that use a described runtime are shown. Shares are of the time in calls:\n"
 		"on a CPU, waiting for one, blocked. All figures but ERR and TOTAL are of the last interval.\n\n"
 		"keys: < > or the letters that ? lists: sort; / filter; Enter open a program, Esc back;\n"
-		"space pause; q quit\n\n"
+		"space pause; s save the last seconds (--save-dir); q quit\n\n"
 		"examples:\n"
 		"  sudo xputrace top\n"
 		"  sudo xputrace top -p 4711 --interval 2s\n"
@@ -584,7 +589,10 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 
 int top_watch(struct top *top, const char *match)
 {
-	XPT_OPTS(xpt_stream_options, options, .report_every = top->interval, .match = match ?: top->session.match ?: "",
+	XPT_OPTS(xpt_stream_options, options, .report_every = top->interval,
+		 .match = match			     ?:
+				  top->session.match ?:
+						       "",
 		 .summary = 1, .callback = on_report, .context = top);
 	int error;
 
@@ -596,6 +604,15 @@ int top_watch(struct top *top, const char *match)
 	pthread_mutex_unlock(&top->lock);
 	error = xpt_stream_create(top->library, &options, &top->stream);
 	return error ?: xpt_stream_start(top->stream);
+}
+
+/* The window that the key s saves. 0 or -errno. */
+static int keep_window(struct top *top)
+{
+	XPT_OPTS(xpt_continuous_options, options, .session = top->library, .output_dir = top->save_dir);
+
+	options.has_owner = sudo_caller(&options.user, &options.group);
+	return top->save_dir ? xpt_continuous_create(&options, &top->window) : 0;
 }
 
 /* Until all tables are printed, the targets end or a signal comes. 0, or the exit status. */
@@ -623,12 +640,13 @@ static int run(struct top *top)
 		return result;
 	xpt_device_list(on_device, top);
 	top_catch_signals(top);
-	result = exit_status(top_watch(top, NULL) ?: xpt_session_start(top->library));
+	result = exit_status(keep_window(top) ?: top_watch(top, NULL) ?: xpt_session_start(top->library));
 	if (!result)
 		result = top->batch ? print_tables(top) : top_screen(top);
 	end_on_signals(NULL, NULL);
 	if (top->stream)
 		xpt_stream_destroy(top->stream);
+	xpt_continuous_destroy(top->window);
 	xpt_session_destroy(top->library);
 	for (size_t i = 0; i < top->device_count; i++)
 		xpt_counters_destroy(top->devices[i].counters);
@@ -650,6 +668,8 @@ int command_top(int argc, char **argv)
 		return result;
 	if (top.tables && !top.batch)
 		return session_options_refuse(&line, "--tables requires --batch");
+	if (top.save_dir && top.batch)
+		return session_options_refuse(&line, "--save-dir is for a terminal: --batch has no keys");
 	if (choices_refused(&line, &top.session))
 		return EXIT_USAGE;
 	if (!top.batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <xputrace/continuous.h>
 #include <xputrace/counters.h>
 #include <xputrace/stream.h>
 
@@ -83,8 +84,11 @@ struct top {
 	bool batch;
 	uint64_t tables; /* of --batch; 0: until the end */
 
+	const char *save_dir; /* NULL: nothing can be saved */
+
 	struct xpt_session *library;
-	struct xpt_stream *stream; /* NULL: it could not be made */
+	struct xpt_continuous *window; /* NULL: none is kept */
+	struct xpt_stream *stream;     /* NULL: it could not be made */
 	struct top_device devices[TOP_DEVICES_MAX];
 	size_t device_count;
 	int changed; /* eventfd: a report or a signal has come */
@@ -101,6 +105,9 @@ struct top {
 	pthread_mutex_t message_lock;
 	char message[256], warning[256];
 };
+
+/* The first digits of the ID of 64 that container engines name control groups with; unchanged: none is known. */
+void read_container(char container[CONTAINER_DIGITS + 1], pid_t pid);
 
 /* A stream of the programs that fit match (NULL: of --match, --program or all), with rows of its own from then on. 0 or -errno. */
 int top_watch(struct top *top, const char *match);

@@ -26,7 +26,7 @@ enum colour { COLOUR_TITLE = 1, COLOUR_ERROR, COLOUR_IDLE };
 struct opened {
 	struct top_row row; /* id 0: none is open */
 	struct xpt_stream *stream;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock;		 /* of what follows */
 	struct xpt_latencies *latencies; /* since it was opened; NULL: no memory */
 	uint64_t inferences, errors, lost;
 	struct xpt_sample slowest; /* size 0: there is none */
@@ -174,8 +174,9 @@ static void draw_bottom(struct screen *screen)
 	else if (*message)
 		draw_line(LINES - 1, "%s", message);
 	else
-		draw_line(LINES - 1, screen->opened.row.id ? "Esc back  space pause  q quit" :
-							     "Enter open  < > sort  / filter  space pause  ? help  q quit");
+		draw_line(LINES - 1, screen->opened.row.id ?
+					     "Esc back  space pause  q quit" :
+					     "Enter open  < > sort  / filter  space pause  ? help  q quit");
 }
 
 static int table_lines(const struct screen *screen)
@@ -223,6 +224,7 @@ static void draw_help(void)
 		"< >   sort by the column before, behind;  R   the other way round",
 		"/   only programs with a name in which an expression is found",
 		"space   pause, go on",
+		"s   save the last seconds (with --save-dir)",
 		"q   quit",
 	};
 	int line = 2;
@@ -244,12 +246,12 @@ static const struct {
 	enum xpt_column column;
 	const char *title;
 } times[] = {
-	{ XPT_COLUMN_TOTAL_ROUND_TRIP, "total" },	 { XPT_COLUMN_ENQUEUE, "enqueue call" },
-	{ XPT_COLUMN_PREPROCESS, "before submit" },	 { XPT_COLUMN_SUBMIT, "submit" },
+	{ XPT_COLUMN_TOTAL_ROUND_TRIP, "total" },	   { XPT_COLUMN_ENQUEUE, "enqueue call" },
+	{ XPT_COLUMN_PREPROCESS, "before submit" },	   { XPT_COLUMN_SUBMIT, "submit" },
 	{ XPT_COLUMN_EXECUTE_TO_CHANNEL, "device queue" }, { XPT_COLUMN_DEVICE_EXECUTE, "on the device" },
-	{ XPT_COLUMN_POSTPROCESS, "after the device" },	 { XPT_COLUMN_FIRST_TOKEN, "first token" },
-	{ XPT_COLUMN_OUTPUT_TOKEN, "output token" },	 { XPT_COLUMN_CPU_TIME, "on a CPU" },
-	{ XPT_COLUMN_WAITED_TIME, "waiting for a CPU" }, { XPT_COLUMN_BLOCKED_TIME, "blocked" },
+	{ XPT_COLUMN_POSTPROCESS, "after the device" },	   { XPT_COLUMN_FIRST_TOKEN, "first token" },
+	{ XPT_COLUMN_OUTPUT_TOKEN, "output token" },	   { XPT_COLUMN_CPU_TIME, "on a CPU" },
+	{ XPT_COLUMN_WAITED_TIME, "waiting for a CPU" },   { XPT_COLUMN_BLOCKED_TIME, "blocked" },
 };
 
 static void add_sample(struct opened *opened, const struct xpt_sample *sample)
@@ -334,17 +336,17 @@ static void draw_slowest(const struct opened *opened, int line)
 		draw_line(line, "No inference has ended since it was opened.");
 		return;
 	}
-	draw_line(line, "Slowest inference since it was opened: number %" PRIu64 ", %.1f s ago, %.1f us", sample->number,
-		  (clock_monotonic() - sample->time[XPT_TIME_CALL_ENDS]) / 1e9, opened->slowest_time / 1e3);
+	draw_line(line, "Slowest inference since it was opened: number %" PRIu64 ", %.1f s ago, %.1f us",
+		  sample->number, (clock_monotonic() - sample->time[XPT_TIME_CALL_ENDS]) / 1e9,
+		  opened->slowest_time / 1e3);
 	if (sample->has_status)
 		snprintf(status, sizeof(status), ", status %" PRId64 "%s%s", sample->status,
 			 sample->status_name ? " " : "", sample->status_name ?: "");
 	draw_line(line + 1, "  thread %u%s%s", sample->tid, status, sample->failed ? " (error)" : "");
 	if (sample->has_states)
-		draw_line(line + 2,
-			  "  on a CPU %.1f us, waiting for a CPU %.1f us, blocked %.1f us; %u times preempted, %u blocked",
-			  sample->cpu_time / 1e3, sample->waited_time / 1e3, sample->blocked_time / 1e3,
-			  sample->involuntary_switches, sample->voluntary_switches);
+		draw_line(line + 2, "  CPU %.1f us, waiting %.1f us (preempted %ux), blocked %.1f us (%ux)",
+			  sample->cpu_time / 1e3, sample->waited_time / 1e3, sample->involuntary_switches,
+			  sample->blocked_time / 1e3, sample->voluntary_switches);
 	if (sample->jobs)
 		draw_line(line + 3, "  %u device jobs: queued %.1f us, on the device %.1f us", sample->jobs,
 			  sample->queue_time / 1e3, sample->device_time / 1e3);
@@ -558,6 +560,25 @@ static void press_in_table(struct screen *screen, int key)
 	}
 }
 
+static void save(struct screen *screen)
+{
+	static struct xpt_saved saved;
+	int error;
+
+	if (!screen->top->window) {
+		snprintf(screen->notice, sizeof(screen->notice),
+			 "nothing is kept to be saved: start with --save-dir DIR");
+		return;
+	}
+	saved.size = sizeof(saved);
+	error = xpt_continuous_save(screen->top->window, NULL, &saved);
+	if (error)
+		snprintf(screen->notice, sizeof(screen->notice), "not saved: %s", strerror(-error));
+	else
+		snprintf(screen->notice, sizeof(screen->notice), "saved the last %.1f s as %.200s",
+			 (saved.end - saved.begin) / 1e9, saved.path);
+}
+
 /* False: quit. */
 static bool press(struct screen *screen, int key)
 {
@@ -584,7 +605,9 @@ static bool press(struct screen *screen, int key)
 		click(screen);
 	else if (screen->opened.row.id && (key == ESCAPE || key == KEY_LEFT || key == KEY_BACKSPACE || key == 127))
 		close_program(screen);
-	else if (!screen->opened.row.id && !help)
+	else if (key == 's')
+		save(screen);
+	else if (!screen->opened.row.id)
 		press_in_table(screen, key);
 	return true;
 }
@@ -628,7 +651,8 @@ int top_screen(struct top *top)
 		setlocale(LC_CTYPE, "C.UTF-8");
 	terminal = newterm(NULL, stdout, stdin);
 	if (!terminal) {
-		print_message(NULL, XPT_LOG_ERROR, "this terminal is unknown or cannot be drawn on: set TERM, or use --batch");
+		print_message(NULL, XPT_LOG_ERROR,
+			      "this terminal is unknown or cannot be drawn on: set TERM, or use --batch");
 		return EXIT_FAILED;
 	}
 	top->drawn = true;
