@@ -120,7 +120,8 @@ static __always_inline bool stack_is_due_now(struct task_struct *task, bool pree
 	struct xpt_shared *shared = shared_get();
 	struct xpt_thread *thread = thread_get(task);
 
-	return shared && thread && stack_takes(&shared->off_cpu_due[preempted]) && stack_copy_now(thread, XPT_STACK_OFF_CPU, now);
+	return shared && thread && stack_takes(&shared->off_cpu_due[preempted]) &&
+	       stack_copy_now(thread, XPT_STACK_OFF_CPU, now);
 }
 
 static __always_inline void leave(struct task_struct *task, struct task_struct *next, bool preempted, __u64 now)
