@@ -221,7 +221,7 @@ def test_screen():
         shown.tmux("resize-window", "-t", "top", "-x", "130", "-y", "12")
         shown.wait(r"TOTAL$")
         shown.tmux("resize-window", "-t", "top", "-x", "60", "-y", "8")
-        shown.wait(r"^PROGRAM +INF/S +P50 +P99")
+        shown.wait(r"^PROGRAM +PID +INF/S +P50 +P99 CPU% WAIT% BLK%$")
         shown.quit()
 
 
