@@ -322,9 +322,10 @@ def click(shown, column, line):
 
 
 def test_ended_and_signal():
-    """What has run stays on the screen when the target has ended; SIGTERM gives the terminal back."""
+    """A command: what has run stays on the screen when it has ended, without what it printed; SIGTERM gives the terminal back."""
     with terminal("top", "--", workload_path("workload"), "nrt", "--calls", 40) as shown:
-        shown.wait("ENDED")
+        screen = shown.wait("ENDED")
+        assert '"runtime"' not in screen and "xputrace top " in screen, screen
         pane = int(shown.tmux("display-message", "-p", "-t", "top", "#{pane_pid}"))
         child, = [int(pid) for pid in subprocess.check_output(["pgrep", "-P", str(pane)], text=True).split()]
         os.kill(child, 15)

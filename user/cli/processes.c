@@ -243,7 +243,7 @@ static void print_processes(const struct found *found)
 static int choose(const struct found *found)
 {
 	char line[64], pid[16];
-	uint64_t number;
+	uint64_t number = 0; /* all */
 
 	for (;;) {
 		printf("\nwhich one? 1 to %zu, a: all of them, q: none: ", found->count);
@@ -253,17 +253,16 @@ static int choose(const struct found *found)
 		line[strcspn(line, "\n")] = '\0';
 		if (!strcmp(line, "q") || !*line)
 			return 0;
-		if (!strcmp(line, "a"))
+		if (!strcmp(line, "a") || (parse_number(line, &number) && number >= 1 && number <= found->count))
 			break;
-		if (parse_number(line, &number) && number >= 1 && number <= found->count)
-			break;
+		number = 0;
 	}
 	fflush(stdout);
-	if (!strcmp(line, "a")) {
-		execl("/proc/self/exe", "xputrace", "top", "-a", NULL);
-	} else {
+	if (number) {
 		snprintf(pid, sizeof(pid), "%d", found->processes[number - 1].pid);
 		execl("/proc/self/exe", "xputrace", "top", "-p", pid, NULL);
+	} else {
+		execl("/proc/self/exe", "xputrace", "top", "-a", NULL);
 	}
 	return exit_failed(-errno);
 }

@@ -3,6 +3,7 @@
 #include "cli/top.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -575,16 +576,19 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 {
 	struct top *top = context;
 
-	if (!top->drawn) {
-		print_message(NULL, level, text);
-		return;
-	}
+	bool drawn;
+
 	pthread_mutex_lock(&top->message_lock);
-	copy_name(top->message, sizeof(top->message), text);
-	if (level >= XPT_LOG_WARN)
+	drawn = top->drawn;
+	if (drawn)
+		copy_name(top->message, sizeof(top->message), text);
+	if (drawn && level >= XPT_LOG_WARN)
 		copy_name(top->warning, sizeof(top->warning), text);
 	pthread_mutex_unlock(&top->message_lock);
-	top_wake(top);
+	if (drawn)
+		top_wake(top);
+	else
+		print_message(NULL, level, text);
 }
 
 int top_watch(struct top *top, const char *match)
@@ -625,6 +629,32 @@ static int print_tables(struct top *top)
 	end_soon(false);
 	xpt_stream_stop(top->stream);
 	xpt_stream_flush(top->stream);
+	return 0;
+}
+
+/*
+ * The terminal is for the screen alone: a command that is started gets nothing to read, and what it prints is not shown, but standard
+ * error where that is no terminal. 0 or -errno.
+ */
+static int take_terminal(struct top *top)
+{
+	int keys = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), screen = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int messages = isatty(STDERR_FILENO) ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	FILE *stream = messages < 0 ? NULL : fdopen(messages, "w");
+
+	top->keys = keys < 0 ? NULL : fdopen(keys, "r");
+	top->screen = screen < 0 ? NULL : fdopen(screen, "w");
+	if (!top->keys || !top->screen || nothing < 0)
+		return -errno;
+	if (stream) {
+		setvbuf(stream, NULL, _IOLBF, 0);
+		stderr = stream;
+		dup2(nothing, STDERR_FILENO);
+	}
+	dup2(nothing, STDIN_FILENO);
+	dup2(nothing, STDOUT_FILENO);
+	close(nothing);
 	return 0;
 }
 
@@ -679,5 +709,7 @@ int command_top(int argc, char **argv)
 		return exit_failed(-errno);
 	if (top.batch)
 		messages_detach();
-	return run(&top);
+	else
+		result = exit_status(take_terminal(&top));
+	return result ?: run(&top);
 }

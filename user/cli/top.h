@@ -91,7 +91,8 @@ struct top {
 	struct xpt_stream *stream;     /* NULL: it could not be made */
 	struct top_device devices[TOP_DEVICES_MAX];
 	size_t device_count;
-	int changed; /* eventfd: a report or a signal has come */
+	FILE *keys, *screen; /* the terminal; NULL with --batch */
+	int changed;	     /* eventfd: a report or a signal has come */
 
 	/* Shared with callbacks. */
 	pthread_mutex_t lock;
@@ -101,8 +102,8 @@ struct top {
 	bool done;	  /* all tables are printed */
 
 	/* The last messages of the library while there is a screen, not yet safe for a terminal. */
-	bool drawn; /* there is one; set by the only thread that draws, read by any */
 	pthread_mutex_t message_lock;
+	bool drawn; /* there is one */
 	char message[256], warning[256];
 };
 
@@ -114,7 +115,7 @@ int top_watch(struct top *top, const char *match);
 /* Reads the counters of the devices anew. */
 void top_poll_devices(struct top *top);
 /* Wakes the screen; safe in signal handlers. */
-void top_wake(void *top);
+void top_wake(void *object);
 
 /* SIGINT, SIGTERM and SIGHUP end it; again after who else has taken them. */
 void top_catch_signals(struct top *top);

@@ -617,7 +617,7 @@ static bool press(struct screen *screen, int key)
 /* Until somebody quits or a signal comes. 0, or what the session has failed with. */
 static int run(struct screen *screen)
 {
-	struct pollfd inputs[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+	struct pollfd inputs[] = { { .fd = fileno(screen->top->keys), .events = POLLIN },
 				   { .fd = screen->top->changed, .events = POLLIN } };
 	uint64_t count;
 	int key, result;
@@ -640,6 +640,14 @@ static int run(struct screen *screen)
 	}
 }
 
+/* From now on, or no more, messages have a line of the screen. */
+static void set_drawn(struct top *top, bool drawn)
+{
+	pthread_mutex_lock(&top->message_lock);
+	top->drawn = drawn;
+	pthread_mutex_unlock(&top->message_lock);
+}
+
 int top_screen(struct top *top)
 {
 	struct screen screen = { .top = top, .sort = TOP_RATE, .opened.lock = PTHREAD_MUTEX_INITIALIZER };
@@ -649,13 +657,13 @@ int top_screen(struct top *top)
 	/* What is shown is UTF-8, whatever the locale. */
 	if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
 		setlocale(LC_CTYPE, "C.UTF-8");
-	terminal = newterm(NULL, stdout, stdin);
+	terminal = newterm(NULL, top->screen, top->keys);
 	if (!terminal) {
 		print_message(NULL, XPT_LOG_ERROR,
 			      "this terminal is unknown or cannot be drawn on: set TERM, or use --batch");
 		return EXIT_FAILED;
 	}
-	top->drawn = true;
+	set_drawn(top, true);
 	top_catch_signals(top);
 	begin_colours();
 	cbreak();
@@ -670,7 +678,7 @@ int top_screen(struct top *top)
 	close_program(&screen);
 	endwin();
 	delscreen(terminal);
-	top->drawn = false;
+	set_drawn(top, false);
 	free(screen.rows);
 	if (*top->warning)
 		print_message(NULL, XPT_LOG_WARN, top->warning);
