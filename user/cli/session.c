@@ -296,7 +296,7 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 		return result;
 	if (first < argc)
 		options->command = argv + first;
-	if (options->all_by_default && !options->pid_count && !options->process_names.count && !options->command)
+	else if (options->all_by_default && !options->pid_count && !options->process_names.count)
 		options->all_processes = true;
 	reason = contradiction(options, first > 1 && !strcmp(argv[first - 1], "--"));
 	if (reason)
