@@ -77,6 +77,8 @@ BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/lin
 PACKAGES := libbpf libdw libelf libcjson libpcre2-8 libtraceevent libcrypto zlib
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
+# Of the command alone.
+CLI_LIBS = $(call memo,CLI_LIBS,$(PKG_CONFIG) --libs ncursesw 2>/dev/null)
 LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
@@ -267,7 +269,7 @@ $(BUILD)/$(SHARED_NAME): $(LIBRARY_OBJECTS) user/libxputrace.map $(BUILD)/source
 # The command brings its own copy of base/: the library's is not visible to it.
 $(BUILD)/xputrace: $(CLI_OBJECTS) $(BASE_OBJECTS) $(BUILD)/libxputrace.a $(BUILD)/sources
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pie -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libxputrace.a $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pie -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libxputrace.a $(LIBS) $(CLI_LIBS)
 
 $(BUILD)/node/xputrace.node: node/addon.c node/index.mjs node/package.json include/xputrace/region.h $(BUILD)/flags
 	$(call say,LINK,$@)

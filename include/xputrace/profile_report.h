@@ -166,6 +166,8 @@ struct xpt_program_report {
 	uint64_t failed; /* of those taken */
 	int released;	 /* non-zero: the program was released, or its process has ended */
 	const struct xpt_latencies *latencies; /* of the samples taken; never NULL */
+	uint64_t timed;			       /* samples taken with jobs that have all ended */
+	uint64_t queue_time, device_time;      /* ns, sums over these: see struct xpt_sample */
 };
 
 enum xpt_profile_end {

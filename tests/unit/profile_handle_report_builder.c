@@ -27,7 +27,10 @@ static struct xpt_sample sample_make(__u64 number)
 	return (struct xpt_sample){ .size = sizeof(struct xpt_sample),
 				    .number = number,
 				    .time = { [XPT_TIME_CALL_BEGINS] = 1000, [XPT_TIME_CALL_ENDS] = 4000 },
-				    .failed = number == 3 };
+				    .failed = number == 3,
+				    .jobs = number < 3,
+				    .queue_time = number < 2 ? 5 : 0,
+				    .device_time = number < 2 ? 70 : 0 };
 }
 
 #define COUNT 1100 /* more than a power of two */
@@ -69,6 +72,9 @@ Test(profile_handle_report_builder, what_was_put_in_comes_out)
 	cr_assert_eq(view->programs[0].inferences, 1200);
 	cr_assert_eq(view->programs[0].taken, COUNT);
 	cr_assert_eq(view->programs[0].failed, 1);
+	cr_assert_eq(view->programs[0].timed, 2, "a job of the third one has not ended");
+	cr_assert_eq(view->programs[0].queue_time, 10);
+	cr_assert_eq(view->programs[0].device_time, 140);
 	cr_assert_eq(view->programs[0].sample_count, COUNT);
 	for (i = 0; i < COUNT; i++)
 		cr_assert_eq(view->programs[0].samples[i].number, i);

@@ -18,6 +18,7 @@
 int command_record(int argc, char **argv);
 int command_profile(int argc, char **argv);
 int command_stream(int argc, char **argv);
+int command_top(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_list(int argc, char **argv);
@@ -26,6 +27,7 @@ int command_inspect(int argc, char **argv);
 int command_codeobj(int argc, char **argv);
 int command_counters(int argc, char **argv);
 int command_check(int argc, char **argv);
+int choose_process(void); /* without a command, on a terminal */
 
 /* ---- command lines as tables: one entry an option serves parsing, --help and the message for a wrong value ---- */
 

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xputrace/check.h>
 #include <xputrace/output.h>
@@ -92,6 +93,7 @@ static const struct {
 	{ "record", "trace running processes, or a command, into a Chrome trace or a recording", command_record },
 	{ "profile", "record N inferences of one program: latency CSV or Chrome trace", command_profile },
 	{ "stream", "report on chosen programs at an interval (default: 500 ms)", command_stream },
+	{ "top", "show live what each program does: rate, latency, states, device time", command_top },
 	{ "continuous", "flight recorder: record into memory, save the last seconds when asked", command_continuous },
 	{ "inspect", "record processes, and write a directory of results for each at the end", command_inspect },
 	{ "codeobj", "record the code objects that are loaded onto devices, with what is in them", command_codeobj },
@@ -114,6 +116,7 @@ static void usage(FILE *out)
 		     "  xputrace --version        version\n\n"
 		     "first steps:\n"
 		     "  sudo xputrace check                          can this machine trace?\n"
+		     "  sudo xputrace                                which processes use a runtime? watch one of them\n"
 		     "  sudo xputrace list runtimes -p PID           what does the process use?\n"
 		     "  sudo xputrace record -p PID -o trace.json    trace it until Ctrl-C; open in ui.perfetto.dev\n");
 }
@@ -154,6 +157,8 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write() */
+	if (argc < 2 && !geteuid() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		return exit_output(choose_process());
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -231,7 +231,7 @@ const struct option_entry verbose_option[] = {
 	{},
 };
 
-const struct option_entry session_options[] = {
+const struct option_entry collect_options[] = {
 	{ .group = runtime_options, FIELD(runtimes) },
 	{ 0, "region", "FILE:FUNCTION",
 	  "make functions of a program or library regions: patterns of\nits name and of theirs, by symbol or as ns::Class::name",
@@ -240,9 +240,6 @@ const struct option_entry session_options[] = {
 	  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", OPTION_STRING,
 	  FIELD(drivers), .expected = "auto, none, or names of drivers (see xputrace list drivers)" },
 	{ 0, "driver", "FILE.json", "add the description of a driver", OPTION_LIST, FIELD(driver_files) },
-	{ 'n', "name", "HANDLE=NAME",
-	  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines", OPTION_CALLBACK,
-	  .take = take_name },
 	{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)", OPTION_SIZE,
 	  FIELD(buffer_bytes), .min = 64 << 10, .max = 1 << 30 },
 	{ .group = link_option },
@@ -251,6 +248,14 @@ const struct option_entry session_options[] = {
 	  "CPU time that tracing and the collector may take, as a share\nof the targets', 0.1 to 100; none (default: none; of\n"
 	  "continuous: 2)",
 	  OPTION_CALLBACK, FIELD(budget), .take = take_budget, .expected = "a percentage from 0.1 to 100, or none" },
+	{}
+};
+
+const struct option_entry session_options[] = {
+	{ .group = collect_options },
+	{ 'n', "name", "HANDLE=NAME",
+	  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines", OPTION_CALLBACK,
+	  .take = take_name },
 	{ 0, "why", NULL,
 	  "record when and why threads do not run during inferences,\nwho runs in their place and who wakes them",
 	  OPTION_FLAG, FIELD(why) },
@@ -291,6 +296,8 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 		return result;
 	if (first < argc)
 		options->command = argv + first;
+	else if (options->all_by_default && !options->pid_count && !options->process_names.count)
+		options->all_processes = true;
 	reason = contradiction(options, first > 1 && !strcmp(argv[first - 1], "--"));
 	if (reason)
 		return session_options_refuse(line, reason);

@@ -26,6 +26,7 @@ struct session_options {
 	pid_t pids[PIDS_MAX];
 	size_t pid_count;
 	bool all_processes;
+	bool all_by_default; /* set by a command that needs no target */
 	struct string_list process_names;
 	char *const *command; /* NULL: none */
 	struct xpt_handle_name names[NAMES_MAX];
@@ -99,7 +100,8 @@ extern const struct option_entry report_options[];
 extern const struct option_entry warn_size_option[];
 extern const struct option_entry link_option[];
 extern const struct option_entry verbose_option[];
-extern const struct option_entry session_options[];
+extern const struct option_entry collect_options[]; /* what is traced of targets, and how */
+extern const struct option_entry session_options[]; /* these, and what only some commands have */
 
 /* Callback, of struct session_options: process IDs with commas between. */
 bool take_pids(void *session, const char *value, const char **reason);

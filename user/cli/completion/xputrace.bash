@@ -35,7 +35,7 @@ _xputrace_instances() {
 
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream continuous inspect codeobj counters report merge list check"
+	local commands="record profile stream top continuous inspect codeobj counters report merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --why --budget --quiet --verbose --help --"
 	local written="-d --output --duration --summary-json"
@@ -47,7 +47,7 @@ _xputrace() {
 	fi
 	# After "--" a command of its own begins.
 	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [[ $command =~ ^(record|profile|stream|continuous|inspect|codeobj|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
+		if [[ $command =~ ^(record|profile|stream|top|continuous|inspect|codeobj|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
@@ -69,7 +69,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "command own" -- "$current")
 		return
 		;;
-	-o | --output | --output-dir | -f | --file | -r | --runtime | --driver)
+	-o | --output | --output-dir | --save-dir | -f | --file | -r | --runtime | --driver)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
@@ -153,6 +153,9 @@ _xputrace() {
 		;;
 	stream)
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -m -P -s --match --program --report-every --sample-every --counters --type --layout --summary --append --rotate --keep" -- "$current")
+		;;
+	top)
+		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -d -n -r -b -v -h --pid --process --all-processes --match --interval --batch --tables --save-dir --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
 		;;
 	continuous)
 		local answered="-h --instance --timeout --help"

@@ -577,6 +577,9 @@ bool report_add_sample(struct report *report, struct row *row, const struct xpt_
 		row->samples[row->count++] = *sample;
 	row->taken++;
 	row->failed += sample->failed;
+	row->timed += sample->jobs && sample->device_time; /* 0 as long as a job has not ended */
+	row->queue_time += sample->queue_time;
+	row->device_time += sample->device_time;
 	xpt_latencies_add(row->latencies, sample);
 	return true;
 }
@@ -640,6 +643,9 @@ static void fill_program(struct xpt_program_report *program, const struct row *r
 		.failed = row->failed,
 		.released = row->released,
 		.latencies = row->latencies,
+		.timed = row->timed,
+		.queue_time = row->queue_time,
+		.device_time = row->device_time,
 	};
 	if (!identity)
 		return;

@@ -40,6 +40,7 @@ struct row {
 	size_t count, room;
 	struct xpt_latencies *latencies;
 	__u64 inferences, taken, lost, failed, skipped;
+	__u64 timed, queue_time, device_time;
 	bool released;
 };
 
