@@ -105,7 +105,6 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 	}
 	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
 	kern->main->rodata_stacks->stacks_second = options->stacks;
-	kern->main->rodata_stacks->stacks_copied = options->stacks || options->samples;
 	if (!error && (options->stacks || options->samples))
 		error = bpf_map__set_max_entries(kern->main->maps.stack_ring, stack_ring_bytes(options));
 	else if (!error)
