@@ -211,12 +211,11 @@ struct xpt_recording_options {
 	int why;
 
 	/*
-	 * Stacks of calls that begin an inference: who has called the runtime. At most so many a second, of all processes together, spread
-	 * in time, 1 to 1000; 0: none. With why as many of threads that leave the CPU in a call: where they wait.
+	 * stacks: of calls that begin an inference: who has called the runtime. At most so many a second, of all processes together, spread
+	 * in time, 1 to 1000; 0: none. With why as many of threads that leave the CPU in a call: where they wait. samples: stacks of
+	 * threads that run in a call, met by a clock of each CPU so often in a second: where they compute. 1 to 1000; 0: none.
 	 */
-	unsigned int stacks;
-	/* Stacks of threads that run in a call, met by a clock of each CPU so often in a second: where they compute. 1 to 1000; 0: none. */
-	unsigned int samples;
+	unsigned int stacks, samples;
 };
 
 /*

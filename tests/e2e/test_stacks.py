@@ -11,7 +11,7 @@ import sys
 import time
 
 import python_root
-from harness import ROOT, XPUTRACE, Process, cases, library_path, run, scratch, wait_until, workload_path
+from harness import ROOT, SLOW, XPUTRACE, Process, cases, library_path, run, scratch, wait_until, workload_path
 from onnx_models import model, serve
 from recordings import PARTIAL, Recording
 
@@ -68,7 +68,8 @@ def test_chain(link):
     result, recording = record([workload_path("stacks"), 50, 5000], "--stacks=1000", "--link", link)
     check_chain(result, recording, ["nrt_execute", "innermost", "third", "second", "first", "run", "main"])
     assert {names(sample)[-1] for sample in recording.stack_samples} == {"_start"}
-    assert len(recording.stack_samples) == 50, len(recording.stack_samples)
+    # On an emulated machine, calls come late and then close to each other.
+    assert len(recording.stack_samples) == 50 or (SLOW > 1 and len(recording.stack_samples) >= 30), len(recording.stack_samples)
 
 
 def test_thread():
@@ -143,6 +144,15 @@ def test_crash():
     for sample in later:
         assert names(sample)[:4] == ["nrt_execute", "innermost", "third", "second"], names(sample)
     assert not unwinders(mark)
+
+
+@cases("--why", "--samples", "--stacks --why", "--stacks --why --samples")
+def test_combinations(options):
+    """Each is a set of programs of its own to the verifier."""
+    path = os.path.join(scratch(), "combination.xpt")
+    recorder = run([XPUTRACE, "record", "-q", "-o", path, *options.split(), "--", workload_path("stacks"), "5", "1000"])
+    assert recorder.status == 0, recorder.stderr
+    assert len(Recording(path).of_role("execute")) == 5
 
 
 @cases("0", "1001", "many")

@@ -75,7 +75,7 @@ CHOSEN = (
     ((), "states.states*"),
     ((), "states.why*"),
     ((), "stacks.chain*"),
-    ((), "stacks.sampled"),
+    ((), "stacks.combinations*"),
     ((), "standins.late_attach[[]cuda]"),
     ((), "standins.failures[[]nrt]"),
     ((), "standins.stack_arguments"),
