@@ -31,7 +31,6 @@ from profiling import profile_section
 from regions import regions_section
 from results import Results
 from scale import scale_section
-from stacks import stacks_section
 from thread import thread_section
 from tools import BUILD, kill_all, make_folder
 
@@ -52,7 +51,6 @@ SECTIONS = {
     "codeobj": codeobj_section,
     "budget": budget_section,
     "scale": scale_section,
-    "stacks": stacks_section,
     "thread": thread_section,
 }
 
