@@ -100,35 +100,32 @@ static void on_refused(void *context, __u32 tgid, int error)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct {
-		struct xpt_record_stack_copy head;
-		char bytes[XPT_STACK_BYTES_MAX];
-	} copy;
-	static struct {
-		struct xpt_record_python_copy head;
-		struct xpt_python_frame frames[XPT_PYTHON_FRAMES_MAX];
-	} python;
+	static _Alignas(8) char copy_room[sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX];
+	static _Alignas(8) char python_room[sizeof(struct xpt_record_python_copy) +
+					    XPT_PYTHON_FRAMES_MAX * sizeof(struct xpt_python_frame)];
+	struct xpt_record_stack_copy *copy = (void *)copy_room;
+	struct xpt_record_python_copy *python = (void *)python_room;
 	struct input input = { data, size, 9 + (size ? data[0] % 6 : 0) };
 	const struct unwinder_options options = { open_file, on_record, on_python, on_refused, &input, 1 };
 	struct unwinder *unwinder = unwinder_create(&options);
 	struct xpt_record_stack_sample sample;
-	size_t stack = size < sizeof(copy) ? size : sizeof(copy);
-	size_t frames = size / 2 < sizeof(python) ? size / 2 : sizeof(python);
+	size_t stack = size < sizeof(copy_room) ? size : sizeof(copy_room);
+	size_t frames = size / 2 < sizeof(python_room) ? size / 2 : sizeof(python_room);
 
 	require(unwinder);
-	memset(&copy, 0, sizeof(copy));
-	memset(&python, 0, sizeof(python));
-	memcpy(&copy, data, stack);
-	memcpy(&python, data + size - frames, frames);
-	copy.head.header.tgid = TGID;
-	copy.head.header.size = (__u16)(sizeof(copy.head) + copy.head.length % (XPT_STACK_BYTES_MAX + 1));
-	python.head.tid = copy.head.tid;
-	python.head.frames %= XPT_PYTHON_FRAMES_MAX + 1;
+	memset(copy_room, 0, sizeof(copy_room));
+	memset(python_room, 0, sizeof(python_room));
+	memcpy(copy_room, data, stack);
+	memcpy(python_room, data + size - frames, frames);
+	copy->header.tgid = TGID;
+	copy->header.size = (__u16)(sizeof(*copy) + copy->length % (XPT_STACK_BYTES_MAX + 1));
+	python->tid = copy->tid;
+	python->frames %= XPT_PYTHON_FRAMES_MAX + 1;
 	unwinder_prepare(unwinder, TGID);
 	/* In this program's code, where tables say how it goes on. */
 	if (size > 1 && data[1] & 1)
-		copy.head.registers[16] = (__u64)(uintptr_t)LLVMFuzzerTestOneInput + data[1];
-	if (!unwinder_stack(unwinder, &copy.head, &python.head, &sample))
+		copy->registers[16] = (__u64)(uintptr_t)LLVMFuzzerTestOneInput + data[1];
+	if (!unwinder_stack(unwinder, copy, python, &sample))
 		require(sample.stack == 1 && record_validate(&sample.header, sizeof(sample)));
 	unwinder_forget(unwinder, TGID);
 	unwinder_free(unwinder);

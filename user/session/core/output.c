@@ -257,16 +257,19 @@ void output_free(struct output *output)
 
 int output_summary(const struct model *model, int descriptor, unsigned int columns, __u64 length)
 {
-	int copy = dup(descriptor), error;
-	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size); /* a stream of a file forgets why a write in between has failed */
+	int error;
 
-	if (!out) {
-		if (copy >= 0)
-			close(copy);
+	if (!out)
 		return -errno;
-	}
 	error = summary_write(model, out, columns, length);
-	return fclose(out) && !error ? -EIO : error;
+	if (fclose(out) && !error)
+		error = -ENOMEM;
+	error = error ?: file_write(descriptor, text, size);
+	free(text);
+	return error;
 }
 
 struct model *output_model(struct output *output)

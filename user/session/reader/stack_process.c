@@ -124,15 +124,20 @@ static void serve_files(int socket)
 /* ---- the process that unwinds ---- */
 
 #define PYTHON_FRESH 100000000ull /* ns */
-#define PENDING 64		  /* threads whose Python frames have come, and the stack has not */
+#define PYTHON_COPY_MAX \
+	(sizeof(struct xpt_record_python_copy) + XPT_PYTHON_FRAMES_MAX * sizeof(struct xpt_python_frame))
+#define PENDING 64 /* threads whose Python frames have come, and the stack has not */
 
 struct unwinding_process {
 	int collector, files;
-	struct {
-		struct xpt_record_python_copy copy; /* of thread 0: none */
-		struct xpt_python_frame frames[XPT_PYTHON_FRAMES_MAX];
-	} pending[PENDING]; /* by thread */
+	/* A struct xpt_record_python_copy each, by thread; of thread 0: there is none. */
+	__u64 pending[PENDING][PYTHON_COPY_MAX / sizeof(__u64)];
 };
+
+static struct xpt_record_python_copy *pending_of(struct unwinding_process *process, __u32 tid)
+{
+	return (struct xpt_record_python_copy *)process->pending[tid % PENDING];
+}
 
 static int ask_file(void *context, const struct stack_file *file)
 {
@@ -178,14 +183,14 @@ static void refuse_python(void *context, __u32 tgid, int error)
 
 static void keep_python(struct unwinding_process *process, const struct xpt_record_python_copy *copy, size_t size)
 {
-	if (size >= sizeof(*copy) && size <= sizeof(process->pending[0]) && copy->frames <= XPT_PYTHON_FRAMES_MAX)
-		memcpy(&process->pending[copy->tid % PENDING], copy, size);
+	if (size >= sizeof(*copy) && size <= PYTHON_COPY_MAX && copy->frames <= XPT_PYTHON_FRAMES_MAX)
+		memcpy(pending_of(process, copy->tid), copy, size);
 }
 
 static void answer_copy(struct unwinding_process *process, struct unwinder *unwinder, __u64 weight,
 			struct xpt_record_stack_copy *copy)
 {
-	struct xpt_record_python_copy *python = &process->pending[copy->tid % PENDING].copy;
+	struct xpt_record_python_copy *python = pending_of(process, copy->tid);
 	/* It may be that of an earlier stack, which was lost. */
 	bool fresh = python->tid == copy->tid && python->header.time - copy->header.time < PYTHON_FRESH;
 	struct xpt_record_header none = { STACK_ANSWER_NONE, sizeof(none), 0, 0 };
@@ -214,8 +219,7 @@ static _Noreturn void be_unwinder(struct unwinding_process *process, __u32 start
 						  refuse_python, process,     (start << IDS_OF_START) + 1 };
 	static struct {
 		struct stack_request head;
-		struct xpt_record_stack_copy copy;
-		char bytes[XPT_STACK_BYTES_MAX];
+		__u64 copy[(sizeof(struct xpt_record_stack_copy) + XPT_STACK_BYTES_MAX) / sizeof(__u64)];
 	} message;
 	struct unwinder *unwinder = unwinder_create(&options);
 	ssize_t got;
@@ -230,9 +234,9 @@ static _Noreturn void be_unwinder(struct unwinding_process *process, __u32 start
 		else if (message.head.kind == STACK_REQUEST_FORGET)
 			unwinder_forget(unwinder, message.head.tgid);
 		else if (message.head.kind == STACK_REQUEST_PYTHON)
-			keep_python(process, (const void *)&message.copy, (size_t)got - sizeof(message.head));
-		else if ((size_t)got >= sizeof(message.head) + sizeof(message.copy))
-			answer_copy(process, unwinder, message.head.weight, &message.copy);
+			keep_python(process, (const void *)message.copy, (size_t)got - sizeof(message.head));
+		else if ((size_t)got >= sizeof(message.head) + sizeof(struct xpt_record_stack_copy))
+			answer_copy(process, unwinder, message.head.weight, (void *)message.copy);
 	}
 	_exit(0);
 }
