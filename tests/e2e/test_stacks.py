@@ -25,7 +25,7 @@ def record(command, *options):
     """What the command printed, and the recording. Each sample is of a recorded call, and every call of one is recorded."""
     path = os.path.join(scratch(), "stacks.xpt")
     words = [XPUTRACE, "record", "-q", "-o", path, *options, "--", *command]
-    recorder = run([str(word) for word in words])
+    recorder = run([str(word) for word in words], cwd=os.path.dirname(path))  # V8 leaves a file where it is
     assert recorder.status == 0, recorder.stderr
     recording = Recording(path)
     assert not set(recording.losses) - {LATE_PROBES}, recording.losses
