@@ -265,7 +265,7 @@ int output_summary(const struct model *model, int descriptor, unsigned int colum
 	if (!out)
 		return -errno;
 	error = summary_write(model, out, columns, length);
-	if (fclose(out) && !error)
+	if ((fclose(out) || !text) && !error) /* which of them, when memory is short, depends on the moment */
 		error = -ENOMEM;
 	error = error ?: file_write(descriptor, text, size);
 	free(text);
