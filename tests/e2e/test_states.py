@@ -155,7 +155,7 @@ def test_why(link):
             allowed = tolerance(truth.wall - truth.cpu, truth, duration) + SWITCH * len(spans)
             missing.append(truth.wall - truth.cpu - waited - blocked - allowed)
             # Emulated processors have clocks that differ more than what is measured.
-            assert missing[-1] >= -2 * allowed or (name == "migrate" and SLOW > 1), (what, truth)
+            assert missing[-1] >= -2 * allowed or SLOW > 1, (what, truth)
             assert truth.voluntary or name not in BLOCKS, truth
             if name in REASONS and truth.voluntary:
                 longest = max(spans, key=lambda span: span.dur if span.name == REASONS[name] else 0)

@@ -29,7 +29,7 @@ import packages
 ROOT = image.ROOT
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(ROOT, "build"))
 FOLDER = os.path.join(BUILD, "vm")
-KERNEL_SECONDS = 1500  # that the chosen tests on one kernel may take
+KERNEL_SECONDS = 2100  # that the chosen tests on one kernel may take
 ALL_SECONDS = 4 * 3600  # that all tests may
 MACHINES = 8  # that may be started for one kernel, when they die
 # The kernel switches tracepoints on by changing code under a breakpoint, and waits until no processor can meet that any
