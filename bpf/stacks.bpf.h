@@ -24,7 +24,7 @@ static __always_inline bool stack_takes(__u64 *at)
 	return now >= due && __sync_val_compare_and_swap(at, due, now + SECOND / (stacks_second ?: 1)) == due;
 }
 
-/* Whether the stack of the call is to be taken: of an inference in no other one, and as often as is wanted, spread in time. */
+/* Whether to copy the stack of the call: an inference inside no other one, at most stacks_second times a second. */
 __noinline int stack_is_due(const struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	const struct xpt_frame *frame;

@@ -114,7 +114,7 @@ static __always_inline struct xpt_record_off_cpu *off_cpu_of(struct task_struct 
 	return &thread->off_cpu;
 }
 
-/* Takes the stack of the thread that leaves the CPU, as often as is wanted. */
+/* Copies the stack of the thread that leaves the CPU, at most stacks_second times a second. */
 static __always_inline bool stack_is_due_now(struct task_struct *task, bool preempted, __u64 now)
 {
 	struct xpt_shared *shared = shared_get();

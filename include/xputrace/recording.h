@@ -211,9 +211,9 @@ struct xpt_recording_options {
 	int why;
 
 	/*
-	 * stacks: of calls that begin an inference: who has called the runtime. At most so many a second, of all processes together, spread
-	 * in time, 1 to 1000; 0: none. With why as many of threads that leave the CPU in a call: where they wait. samples: stacks of
-	 * threads that run in a call, met by a clock of each CPU so often in a second: where they compute. 1 to 1000; 0: none.
+	 * stacks: stacks of calls that begin an inference, which show who calls the runtime: the limit a second, for all processes together,
+	 * 1 to 1000; 0: none. With why, the same number of threads that leave the CPU in a call: where they wait. samples: stacks of
+	 * threads that run in a call, which show where they compute: the rate of the clock of each CPU, 1 to 1000 Hz; 0: none.
 	 */
 	unsigned int stacks, samples;
 };

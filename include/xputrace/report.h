@@ -50,7 +50,7 @@ struct xpt_report_options {
 	 * on their thread. -ENOENT: there are none. NULL: not that.
 	 */
 	const char *request;
-	double slowest_percent; /* instead of slowest: so many percent of the inferences, at least one; 0: all */
+	double slowest_percent; /* instead of slowest: this percentage of the inferences, at least one; 0: all */
 	enum xpt_flame flame;	/* makes output a flame graph of these stacks; format 0: XPT_OUTPUT_FOLDED */
 	const char *
 		flame_operator; /* of XPT_FLAME_OFF_CPU and _CPU: only in operators with this label, name or type; NULL: all */

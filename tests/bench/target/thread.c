@@ -3,8 +3,8 @@
  * What a thread does before and during calls that thread.json describes, and what it costs the thread. Takes commands on standard
  * input, one a line, and answers each with one line of JSON:
  *
- *	switch COUNT THREADS	two threads of one CPU, of which so many are in a call, hand over to each other so often
- *	stack BYTES CALLS	calls more than a millisecond apart, with so many bytes of stack above them: the median
+ *	switch COUNT THREADS	two threads of one CPU hand over to each other COUNT times; THREADS of them are in a call
+ *	stack BYTES CALLS	CALLS calls more than a millisecond apart, with BYTES of stack above them: the median
  *	spin MILLISECONDS	a call that does nothing else but look at the clock: how long it was kept from that, by what took less
  *				than a change of threads
  *

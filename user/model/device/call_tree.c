@@ -317,6 +317,7 @@ int call_tree_off_cpu(struct call_tree *tree, const struct process *process, con
 {
 	struct call_thread *thread = call_tree_get(tree, process, record->tid);
 	const size_t half = OFF_CPU_MAX / 2;
+	struct off_cpu off = {};
 
 	tree->off_cpu_known = true;
 	if (!thread)
@@ -325,22 +326,25 @@ int call_tree_off_cpu(struct call_tree *tree, const struct process *process, con
 		memmove(thread->off_cpu, thread->off_cpu + half, half * sizeof(*thread->off_cpu));
 		thread->off_cpu_count = half;
 	}
-	return vec_push(thread->off_cpu, thread->off_cpu_count, (struct off_cpu){ .record = *record });
+	off.record = *record;
+	if (record->reason == XPT_OFF_CPU_PREEMPTED)
+		off.record.woken = record->start;
+	else if (record->woken < record->start || record->woken > record->header.time)
+		off.record.woken = record->header.time; /* not seen */
+	return vec_push(thread->off_cpu, thread->off_cpu_count, off);
 }
 
 static void off_cpu_emit(struct call_tree *tree, struct program *program, struct op *op, struct off_cpu *off,
 			 const struct event_call *call)
 {
 	struct xpt_record_off_cpu *record = &off->record;
-	const __u64 woken = record->woken < record->start || record->woken > record->header.time ? record->header.time :
-												   record->woken;
 	const struct event event = {
 		.kind = EVENT_OFF_CPU,
 		.off_cpu = { .reason = record->reason,
 			     .tgid = call->tgid,
 			     .tid = call->tid,
 			     .start = record->start,
-			     .woken = record->reason == XPT_OFF_CPU_PREEMPTED ? record->start : woken,
+			     .woken = record->woken,
 			     .end = record->header.time,
 			     .syscall = record->syscall,
 			     .interrupt = record->interrupt,
@@ -375,18 +379,12 @@ int call_tree_take_off_cpu(struct call_tree *tree, struct call_thread *thread, s
 		first--;
 	for (size_t i = first; thread && i < thread->off_cpu_count; i++) {
 		const struct xpt_record_off_cpu *record = &thread->off_cpu[i].record;
-		const __u64 end = record->header.time;
-		const __u64 woken = record->woken < record->start || record->woken > end ? end : record->woken;
 
-		if (end > call->end)
+		if (record->header.time > call->end)
 			break;
-		if (record->reason != XPT_OFF_CPU_PREEMPTED) {
-			states->blocked_by[record->reason] += woken - record->start;
-			known += woken - record->start;
-			waited += end - woken;
-		} else {
-			waited += end - record->start;
-		}
+		states->blocked_by[record->reason] += record->woken - record->start;
+		known += record->woken - record->start;
+		waited += record->header.time - record->woken;
 		if (!thread->off_cpu[i].emitted)
 			off_cpu_emit(tree, program, op, &thread->off_cpu[i], call);
 	}
