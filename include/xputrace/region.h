@@ -448,7 +448,7 @@ XPT_REGION_ONE_ void xpt_region_stopped_(struct xpt_region *region)
 /* The region of a request, which only those see who look from outside. */
 static inline struct xpt_region *xpt_region_of_request_(struct xpt_region *region)
 {
-	return (struct xpt_region *)((uintptr_t)region + 1);
+	return (struct xpt_region *)((char *)region + 1);
 }
 
 XPT_REGION_ONE_ void xpt_region_request_(struct xpt_region *region, const char *request)
