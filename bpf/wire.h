@@ -849,7 +849,8 @@ struct xpt_record_stack_sample {
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","in_order":false,"statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error;
- *		in_order: streams run what is enqueued in that order, unless a call defines another order; false when missing
+ *		in_order: streams run what is enqueued in that order, unless a call defines another order; false when missing;
+ *		streams_of: name of the runtime that its streams, events and keys are of, its own or another; they are its own alone when missing
  *	SPEC	{"runtime":3,"function":"nrt_execute","role":"execute","success":1,"status":true,"counted_by":"program",
  *		 "fetches":[{"meaning":"program","type":"u64","at_return":true},...]}
  *		runtime: index of the runtime; success: enum xpt_success; status: the return value is fetched as a status;

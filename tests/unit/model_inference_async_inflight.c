@@ -488,6 +488,37 @@ Test(model_inference_async_inflight, processes_and_runtimes_do_not_meet)
 	fixture_free(f);
 }
 
+/* As CUDA's runtime and driver have them. */
+Test(model_inference_async_inflight, a_wait_ends_what_a_runtime_with_the_same_streams_has_launched)
+{
+	struct fixture *f = fixture_create();
+	enum { UPPER = 40, UPPER_LAUNCH = 200, UPPER_SYNC, LOWER_LAUNCH, LOWER_SYNC };
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, UPPER + 1, "{\"name\":\"lower\",\"streams_of\":\"lower\"}"),
+		     0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, UPPER, "{\"name\":\"upper\",\"streams_of\":\"lower\"}"), 0);
+	feed_spec(f, UPPER_LAUNCH, UPPER, "upper_launch", "launch", XPT_SUCCESS_ALWAYS,
+		  F("program", "u64") "," F("stream", "u64"));
+	feed_spec(f, UPPER_SYNC, UPPER, "upper_sync", "wait", XPT_SUCCESS_ALWAYS, F("stream", "u64"));
+	feed_spec(f, LOWER_LAUNCH, UPPER + 1, "lower_launch", "launch", XPT_SUCCESS_ALWAYS,
+		  F("program", "u64") "," F("stream", "u64"));
+	feed_spec(f, LOWER_SYNC, UPPER + 1, "lower_sync", "wait", XPT_SUCCESS_ALWAYS, F("stream", "u64"));
+	CALL_1(f, UPPER_LAUNCH, 1, 7, 100, 101, 2, U(5), U(3));
+	CALL_1(f, LOWER_LAUNCH, 1, 7, 110, 111, 2, U(6), U(3));
+	CALL_1(f, LOWER_LAUNCH, 1, 7, 120, 121, 2, U(6), U(4));
+	CALL_1(f, UPPER_SYNC, 1, 7, 130, 140, 1, U(3));
+	CALL_1(f, UPPER_LAUNCH, 1, 7, 150, 151, 2, U(5), U(3));
+	CALL_1(f, LOWER_SYNC, 1, 7, 160, 170, 1, U(3));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
+	cr_expect_eq(inference(f, 0)->end, 140);
+	cr_expect_eq(inference(f, 1)->end, 140);
+	cr_expect_eq(inference(f, 1)->start, 110);
+	cr_expect_eq(inference(f, 2)->end, 170);
+	cr_expect_eq(inference(f, 2)->start, 150);
+	fixture_free(f);
+}
+
 Test(model_inference_async_inflight, a_launch_that_no_wait_could_name_is_not_queued)
 {
 	struct fixture *f = fixture_toy();

@@ -84,6 +84,34 @@ Test(model_program_retention, more_at_once_than_are_kept_apart)
 	fixture_free(f);
 }
 
+/* PyTorch registers 22,000 kernels, and a model launches a dozen. */
+Test(model_program_retention, names_of_kernels_that_nothing_launches)
+{
+	struct fixture *f = fixture_toy();
+	const __u64 kernels = 3 * MODEL_PROGRAMS_MAX;
+	char name[32];
+
+	f->quiet = true;
+	for (__u64 i = 0; i < kernels; i++) {
+		snprintf(name, sizeof(name), "kernel_%llu", i);
+		cr_assert_eq(feed_string(f, TOY_NAME, 1, 1, 1, i * 10, name, strlen(name)), 0);
+		CALL_1(f, TOY_NAME, 1, 1, i * 10, i * 10 + 5, 1, 0x1000 + i * 16);
+	}
+	for (__u64 i = 1; i < kernels; i += 1000)
+		toy_execute(f, 1, 0x1000 + i * 16, kernels * 10 + i * 10, kernels * 10 + i * 10 + 5);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_NAMES), 0);
+	for (__u64 i = 1; i < kernels; i += 1000) {
+		const struct model_program *program = toy_program(f, 1, 0x1000 + i * 16, 0);
+
+		snprintf(name, sizeof(name), "kernel_%llu", i);
+		cr_assert_not_null(program);
+		cr_expect_str_eq(program->name, name);
+		cr_expect_eq(program->recorded, 1);
+	}
+	fixture_free(f);
+}
+
 Test(model_program_retention, one_with_an_inference_under_way_stays)
 {
 	struct fixture *f = fixture_toy();

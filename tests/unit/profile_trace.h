@@ -31,10 +31,10 @@ static const struct recording_info info = {
 	.cpus = 2,
 };
 
-static const struct model_function execute = { 1, "nrt_execute", "nrt", 3, XPT_ROLE_EXECUTE, false };
-static const struct model_function wait_function = { 2, "nrta_wait", "nrt", 3, XPT_ROLE_WAIT, false };
-static const struct model_function enqueue = { 3, "nrta_enqueue", "nrt", 3, XPT_ROLE_ENQUEUE, false };
-static const struct model_function copy = { 4, "nrt_copy", "nrt", 3, XPT_ROLE_COPY, false };
+static const struct model_function execute = { 1, "nrt_execute", "nrt", 3, XPT_ROLE_EXECUTE, false, 3, false };
+static const struct model_function wait_function = { 2, "nrta_wait", "nrt", 3, XPT_ROLE_WAIT, false, 3, false };
+static const struct model_function enqueue = { 3, "nrta_enqueue", "nrt", 3, XPT_ROLE_ENQUEUE, false, 3, false };
+static const struct model_function copy = { 4, "nrt_copy", "nrt", 3, XPT_ROLE_COPY, false, 3, false };
 static const struct model_process node = { .tgid = TGID, .name = "node", .command = "node server.js", .sort_index = 4 };
 static const struct model_process python = { .tgid = 200, .name = "python", .command = "", .sort_index = 5 };
 

@@ -13,8 +13,8 @@
 #define OTHER 101
 
 static const struct recording_info info = { .host = "h", .kernel = "k", .machine = "m", .version = "v", .boot_id = "b" };
-static const struct model_function execute = { 1, "nrt_execute", "nrt", 3, XPT_ROLE_EXECUTE, false };
-static const struct model_function copy = { 2, "nrt_copy", "nrt", 3, XPT_ROLE_COPY, false };
+static const struct model_function execute = { 1, "nrt_execute", "nrt", 3, XPT_ROLE_EXECUTE, false, 3, false };
+static const struct model_function copy = { 2, "nrt_copy", "nrt", 3, XPT_ROLE_COPY, false, 3, false };
 static const struct model_process process = { .tgid = TGID, .name = "node", .command = "" };
 /* Programs with odd numbers are wanted. */
 static const struct model_program wanted = { .id = 1, .process = &process, .runtime = "nrt", .name = "wanted" };

@@ -18,7 +18,7 @@ static const struct model_program program = {
 	.handle = 0xabc,
 };
 static const struct model_operator op = { .label = "/fc/Gemm", .type = "FusedGemm" };
-static const struct model_function execute = { 1, "nrt_execute", "nrt", 3, XPT_ROLE_EXECUTE, false };
+static const struct model_function execute = { 1, "nrt_execute", "nrt", 3, XPT_ROLE_EXECUTE, false, 3, false };
 static const struct model_queue gfx = { .id = 1, .driver = "amdgpu", .device = "0000:03:00.0", .engine = "gfx_0" };
 static const struct model_queue sdma = { .id = 2, .driver = "amdgpu", .device = "0000:03:00.0", .engine = "sdma0" };
 static const struct model_queue plain = { .id = 9, .driver = "virtio_gpu", .device = "", .engine = "" };

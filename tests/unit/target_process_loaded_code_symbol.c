@@ -237,6 +237,82 @@ Test(target_process_loaded_code_symbol, stubs)
 	}
 }
 
+static int add_name(void *context, __u64 function, const char *name)
+{
+	(void)function;
+	*(size_t *)context += 1;
+	cr_expect(strstr(name, "kernel"), "%s", name);
+	return 0;
+}
+
+/* In a stripped file, what is registered for each static function, by the symbols of the same file before. */
+static void expect_registered(const char *path, size_t kernels)
+{
+	const char *stripped = support_path("registered.stripped.so");
+	struct log log = { 0 };
+	int with = open(path, O_RDONLY), without;
+	struct symbol_table *symbols, *names;
+	struct elf_file *file;
+	size_t count = 0, found = 0;
+	char name[256], registered[256];
+	struct stat status;
+	__u64 offset;
+
+	support_run("strip -o %s %s", stripped, path);
+	without = open(stripped, O_RDONLY);
+	cr_assert(with >= 0 && without >= 0 && !fstat(with, &status));
+	cr_assert_eq(symbol_table_read(&log, with, path, &symbols), 0);
+	cr_assert_eq(symbol_table_read(&log, without, stripped, &names), 0);
+	for (__u64 at = 0; at < (__u64)status.st_size; at++) {
+		if (symbol_table_registered(names, at, registered, sizeof(registered)))
+			continue;
+		found++;
+		cr_expect_eq(symbol_table_find(symbols, at, name, sizeof(name), &offset), 0);
+		cr_expect_eq(offset, 0);
+		cr_expect(!strncmp(name, "kernel_", 7) && strstr(registered, name), "%s is %s", registered, name);
+		cr_expect_eq(symbol_table_find(names, at, name, sizeof(name), &offset), -ENOENT);
+	}
+	cr_expect_eq(found, kernels, "%zu of %zu", found, kernels);
+	cr_assert_eq(elf_file_open(&log, stripped, stripped, &file), 0);
+	cr_expect_eq(elf_file_each_registered(file, add_name, &count), 0);
+	cr_expect_eq(count, kernels);
+	elf_file_close(file);
+	symbol_table_free(symbols);
+	symbol_table_free(names);
+	close(with);
+	close(without);
+}
+
+/* As the code that nvcc and clang generate for each file with kernels, compiled by those who compile that. */
+Test(target_process_loaded_code_symbol, kernels_that_code_registers)
+{
+	static const char text[] =
+		"extern void **register_binary(void *); extern void end(void **);\n"
+		"extern void register_function(void **, const char *, char *, const char *, int, void *, void *, void *, void *, int *);\n"
+		"extern void register_variable(void **, char *, char *, const char *, int, unsigned long, int, int);\n"
+		"extern void launch(const void *, int);\n"
+		"static char variable[8]; static void **handle;\n"
+		"#define KERNEL(n) __attribute__((noinline)) static void kernel_##n(int i) { launch((const void *)kernel_##n, i + n); }\n"
+		"#define NAME(n) register_function(handle, (const char *)kernel_##n, (char *)\"_Z8kernel_\" #n \"i\", \"_Z8kernel_\" #n \"i\", "
+		"-1, 0, 0, 0, 0, 0);\n"
+		"KERNEL(1) KERNEL(2) KERNEL(3) KERNEL(4)\n"
+		"void run(int i) { kernel_1(i); kernel_2(i); kernel_3(i); kernel_4(i); }\n"
+		"__attribute__((constructor)) static void all(void) { handle = register_binary(variable); NAME(1)\n"
+		"register_variable(handle, variable, (char *)\"kernel_variable\", \"kernel_variable\", 0, 8, 0, 0);\n"
+		"NAME(2) NAME(3) NAME(4) end(handle); }\n";
+	static const char *const compilers[] = { "gcc -O2", "gcc -O0", "gcc -Os", "clang -O2" };
+	const char *source = support_path("registered.c"), *object = support_path("registered.so");
+
+#ifndef __x86_64__
+	cr_skip_test("x86-64 only");
+#endif
+	support_write(source, text, sizeof(text) - 1);
+	for (size_t i = 0; i < sizeof(compilers) / sizeof(compilers[0]); i++) {
+		support_run("%s -w -shared -fPIC %s -o %s", compilers[i], source, object);
+		expect_registered(object, 4);
+	}
+}
+
 /* For HIP, clang names a variable of the host as the kernel is called on the device, beside each stub. */
 Test(target_process_loaded_code_symbol, stubs_of_the_compiler)
 {

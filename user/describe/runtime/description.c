@@ -287,6 +287,7 @@ static void read_description(struct reader *reader, const cJSON *document, struc
 		IDENTIFY,
 		OVER,
 		IN_ORDER,
+		STREAMS_OF,
 		TABLE,
 		OPERATORS,
 		NAMES,
@@ -303,6 +304,7 @@ static void read_description(struct reader *reader, const cJSON *document, struc
 		[IDENTIFY] = { .key = "identify" },
 		[OVER] = { .key = "over" },
 		[IN_ORDER] = { .key = "in_order" },
+		[STREAMS_OF] = { .key = "streams_of" },
 		[TABLE] = { .key = "table" },
 		[OPERATORS] = { .key = "operators" },
 		[NAMES] = { .key = "names" },
@@ -318,6 +320,8 @@ static void read_description(struct reader *reader, const cJSON *document, struc
 	read_identify(reader, &members[IDENTIFY], description);
 	description->over = reader_strings(reader, &members[OVER], &description->over_count);
 	description->in_order = reader_bool(reader, &members[IN_ORDER]);
+	if (members[STREAMS_OF].value)
+		description->streams_of = reader_name(reader, &members[STREAMS_OF]);
 	if (description->over_count)
 		description->over_line = json_locate(reader->text, reader->length, &members[OVER].place);
 	operators_parse(reader, &members[OPERATORS], &description->operators);
@@ -338,6 +342,7 @@ static void release_description(struct described *described)
 		free(description->statuses[i].name);
 	free(description->statuses);
 	free(description->table.accessor);
+	free(description->streams_of);
 	operators_spec_clear(&description->operators);
 	object_names_clear(description);
 	string_array_free(description->over, description->over_count);

@@ -147,6 +147,7 @@ struct description {
 	size_t over_count;
 	unsigned int over_line; /* their line in the file, for messages */
 	bool in_order; /* what is enqueued to a stream runs in that order, unless a call defines another order */
+	char *streams_of; /* name of the runtime that its streams, events and keys are of, its own or another; NULL: nobody shares them */
 	struct table_spec table;
 	struct operators_spec operators;
 	struct name_way *names;	       /* the first that leads to a name counts */

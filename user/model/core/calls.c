@@ -135,11 +135,32 @@ static bool is_renamed(const struct program *program, const char *name)
 	       strcmp(program->name, name);
 }
 
+/* Libraries register tens of thousands of kernels, of which a process launches few: then only the name is kept until one is. */
+static bool keeps_name_only(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+	int error;
+
+	if (passage->program || !call->name || !call_has(call, XPT_MEANING_PROGRAM) ||
+	    passage->process == model->processes.others ||
+	    model->programs.count - model->programs.others_count < MODEL_PROGRAMS_MAX / 2)
+		return false;
+	error = name_table_add(&model->symbols, passage->process->view.sort_index, passage->process->view.sort_index,
+			       call->handle, call->name, call->name_length, false);
+	if (error == -ENOSPC)
+		event_dispatch_lose(&model->events, XPT_LOSS_NAMES, 1, call->end);
+	else
+		note(passage, error);
+	return true;
+}
+
 static void program_rename(struct model *model, struct passage *passage)
 {
 	const struct event_call *call = &passage->event.call;
 
 	program_find(model, passage);
+	if (keeps_name_only(model, passage))
+		return;
 	if (is_renamed(passage->program, call->name)) {
 		passage->program = programs_load(&model->programs, passage->process, passage->function->runtime,
 						 call->handle, call->start, call->end);

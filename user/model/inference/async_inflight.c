@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* All that one process has under way in one runtime. */
+/* All that one process has under way in one runtime, or in those that share its streams. */
 struct queue {
-	struct keyed keyed; /* by process and runtime */
+	struct keyed keyed; /* by process and the runtime that the streams are of */
 	struct link busy;   /* streams that are not empty */
 	unsigned int index;
 	__u32 tgid;
@@ -56,7 +56,7 @@ static int queue_get(struct async_inflight *async, const struct process *process
 		     struct queue **result)
 {
 	const unsigned int index = process->view.sort_index;
-	struct queue *queue = queue_find(async, process, call->function->runtime_index);
+	struct queue *queue = queue_find(async, process, call->function->streams);
 
 	*result = queue;
 	if (queue)
@@ -66,7 +66,7 @@ static int queue_get(struct async_inflight *async, const struct process *process
 		return 0;
 	}
 	queue = calloc(1, sizeof(*queue));
-	if (!queue || keyed_add(&async->queues, &queue->keyed, index, index, call->function->runtime_index)) {
+	if (!queue || keyed_add(&async->queues, &queue->keyed, index, index, call->function->streams)) {
 		free(queue);
 		return -ENOMEM;
 	}
@@ -530,7 +530,7 @@ int async_mark(struct async_inflight *async, struct process *process, struct eve
 	if (call->layer || call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING ||
 	    !call_has(call, XPT_MEANING_STREAM))
 		return 0;
-	queue = queue_find(async, process, call->function->runtime_index);
+	queue = queue_find(async, process, call->function->streams);
 	stream = queue ? stream_find(async, queue, call) : NULL;
 	if (!stream || (call->function->role == XPT_ROLE_COPY && !stream->ordered))
 		return 0;
@@ -568,6 +568,9 @@ int async_wait(struct async_inflight *async, struct process *process, struct eve
 	if (call->outcome == OUTCOME_PENDING || (call_has(call, XPT_MEANING_COUNT) && !call->count) ||
 	    (call_has(call, XPT_MEANING_WHEN) && !call->when))
 		return 0;
+	/* The wait around it is for the same streams. */
+	if (call->layer && call->function->shares_streams)
+		return 0;
 	if (call_has(call, XPT_MEANING_KEY) || call->keys) {
 		error = queue_get(async, process, call, &queue);
 		if (error || !queue)
@@ -578,7 +581,7 @@ int async_wait(struct async_inflight *async, struct process *process, struct eve
 			error = key_end(async, queue, call, call->keys[i]);
 		return error;
 	}
-	queue = queue_find(async, process, call->function->runtime_index);
+	queue = queue_find(async, process, call->function->streams);
 	if (!queue)
 		return 0;
 	if (call_has(call, XPT_MEANING_STREAM)) {
@@ -609,7 +612,7 @@ static void depth_emit(struct async_inflight *async, struct queue *queue, __u64 
 
 int async_emit(struct async_inflight *async, const struct process *process, const struct event_call *call)
 {
-	struct queue *queue = queue_find(async, process, call->function->runtime_index);
+	struct queue *queue = queue_find(async, process, call->function->streams);
 	struct open_inference *open, *following;
 	int error = 0;
 

@@ -20,6 +20,7 @@ static void runtime_free(struct runtime *runtime)
 	for (i = 0; i < runtime->status_count; i++)
 		free(runtime->statuses[i].name);
 	free(runtime->statuses);
+	free(runtime->streams_of);
 	free(runtime->name);
 	free(runtime);
 }
@@ -108,6 +109,8 @@ int functions_add_runtime(struct functions *functions, __u64 index, const cJSON 
 	runtime->in_order = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "in_order"));
 	error = json_string_get(object, "name", &runtime->name) ?:
 			statuses_parse(cJSON_GetObjectItemCaseSensitive(object, "statuses"), runtime);
+	if (!error && cJSON_GetObjectItemCaseSensitive(object, "streams_of"))
+		error = json_string_get(object, "streams_of", &runtime->streams_of);
 	if (!error && !functions->runtimes[index]) {
 		functions->runtimes[index] = runtime;
 		return 0;
@@ -175,6 +178,15 @@ static int fetches_parse(const cJSON *array, struct function *function)
 	return 0;
 }
 
+static void streams_find(const struct functions *functions, struct model_function *view, const struct runtime *runtime)
+{
+	view->streams = runtime->index;
+	view->shares_streams = runtime->streams_of != NULL;
+	for (unsigned int i = 0; i < XPT_RUNTIME_MAX && runtime->streams_of; i++)
+		if (functions->runtimes[i] && !strcmp(functions->runtimes[i]->name, runtime->streams_of))
+			view->streams = i;
+}
+
 static int function_parse(const struct functions *functions, const cJSON *object, struct function *function)
 {
 	const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "role"));
@@ -194,6 +206,7 @@ static int function_parse(const struct functions *functions, const cJSON *object
 	function->view.runtime = function->runtime->name;
 	function->view.runtime_index = function->runtime->index;
 	function->view.in_order = function->runtime->in_order;
+	streams_find(functions, &function->view, function->runtime);
 	error = json_integer_get(object, "success", XPT_SUCCESS_ALWAYS, XPT_SUCCESS_NONZERO, &number);
 	if (error)
 		return error;

@@ -19,8 +19,9 @@ struct runtime {
 	struct runtime_status *statuses; /* sorted by value */
 	size_t status_count;
 	bool in_order;
-	bool unloads; /* there are functions that unload programs */
-	bool models;  /* it has functions that run models; else programs are kernels */
+	char *streams_of; /* NULL: nobody shares its streams */
+	bool unloads;	  /* there are functions that unload programs */
+	bool models;	  /* it has functions that run models; else programs are kernels */
 };
 
 struct function_fetch {

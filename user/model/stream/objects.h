@@ -29,7 +29,11 @@ struct event_call;
 #define MODEL_OPERATORS_MAX 65536   /* further ones are not kept apart (XPT_LOSS_NAMES) */
 #define MODEL_CODE_OBJECTS_MAX 4096 /* further ones are counted in struct model_code_totals only */
 #define MODEL_CODE_LOADS_MAX 8192   /* handles that are loaded; the unload of the oldest ones beyond is not reported */
-#define MODEL_SYMBOLS_MAX 65536	    /* further ones are for programs that are there already (XPT_LOSS_NAMES) */
+/*
+ * Names of addresses, and of handles that nothing was run by when there are programs enough for half of MODEL_PROGRAMS_MAX. Further ones
+ * are for programs that are there already (XPT_LOSS_NAMES).
+ */
+#define MODEL_SYMBOLS_MAX 262144
 #define MODEL_SINKS_MAX 8
 /* Further modules and frames are unknown, and so are stacks beyond that number, or with more frames than that in all. */
 #define MODEL_MODULES_MAX 65536
@@ -45,7 +49,9 @@ struct model_function {
 	const char *runtime; /* "opencl" */
 	unsigned int runtime_index;
 	enum xpt_role role;
-	bool in_order; /* of the runtime: streams run what is enqueued in that order */
+	bool in_order;	      /* of the runtime: streams run what is enqueued in that order */
+	unsigned int streams; /* index of the runtime that its streams are of */
+	bool shares_streams;  /* with the runtime above or below, whose waits end what it has enqueued */
 };
 
 struct model_process {

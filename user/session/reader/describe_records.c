@@ -61,6 +61,8 @@ struct xpt_record_text *record_runtime(const struct description *runtime)
 	json_add_string(&json, "name", runtime->name);
 	json_add_string(&json, "title", runtime->title);
 	json_add_bool(&json, "in_order", runtime->in_order);
+	if (runtime->streams_of)
+		json_add_string(&json, "streams_of", runtime->streams_of);
 	json_begin(&json, "statuses", '[');
 	for (size_t i = 0; i < runtime->status_count; i++) {
 		json_begin(&json, NULL, '{');

@@ -264,6 +264,9 @@ static void find_symbol(__u64 at, int descriptor, int socket)
 		found.error = symbol_table_find(table, at, found.name, FILE_SYMBOL_MAX + 1, &found.offset);
 	if (!found.error && !found.offset)
 		kernel_name_of_stub(found.name);
+	else if (table && (!found.error || found.error == -ENOENT) &&
+		 !symbol_table_registered(table, at, found.name, FILE_SYMBOL_MAX + 1))
+		found.error = 0, found.offset = 0;
 	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 

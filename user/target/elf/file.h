@@ -133,6 +133,15 @@ int elf_file_each_bytes(struct elf_file *file, const char *bytes, size_t length,
 int elf_file_each_reference(struct elf_file *file, const char *const *strings, size_t count,
 			    int (*visit)(void *context, size_t string, __u64 function), void *context);
 
+/*
+ * Calls visit with each function that code hands to a call as its second argument with an identifier of at most 4095 bytes as third or
+ * fourth: so compilers register the kernels of CUDA and HIP, by the function that stands for them on the host and their name on the
+ * device. The name is valid during the visit. x86-64 only: nothing is found on others. A non-zero return ends the walk and is returned;
+ * -ENOMEM, -E2BIG.
+ */
+int elf_file_each_registered(struct elf_file *file, int (*visit)(void *context, __u64 function, const char *name),
+			     void *context);
+
 /* Bounds of the function that contains address, from .eh_frame_hdr, else from symbols; -ENOENT. */
 int elf_file_function_bounds(struct elf_file *file, __u64 address, __u64 *start, __u64 *size);
 /*

@@ -506,6 +506,9 @@ struct symbol_table {
 	struct elf_file *elf; /* NULL: it is none */
 	struct place *places; /* sorted by address, then order */
 	size_t count;
+	bool searched;		  /* for what is registered */
+	struct place *registered; /* likewise; names are the table's */
+	size_t registered_count;
 };
 
 void symbol_table_free(struct symbol_table *table)
@@ -513,6 +516,9 @@ void symbol_table_free(struct symbol_table *table)
 	if (!table)
 		return;
 	elf_file_close(table->elf);
+	for (size_t i = 0; i < table->registered_count; i++)
+		free((char *)table->registered[i].name);
+	free(table->registered);
 	free(table->places);
 	free(table);
 }
@@ -587,6 +593,38 @@ int symbol_table_find(const struct symbol_table *table, __u64 at, char *name, si
 		return -ENOENT;
 	snprintf(name, size, "%s", place->name);
 	*offset = address - place->address;
+	return 0;
+}
+
+static int add_registered(void *context, __u64 function, const char *name)
+{
+	struct symbol_table *table = context;
+	const struct place place = { .address = function, .name = strdup(name), .order = table->registered_count };
+
+	if (place.name && !vec_push(table->registered, table->registered_count, place))
+		return 0;
+	free((char *)place.name);
+	return -ENOMEM;
+}
+
+int symbol_table_registered(struct symbol_table *table, __u64 at, char *name, size_t size)
+{
+	__u64 address;
+	size_t first;
+
+	if (table->elf && !table->searched) {
+		table->searched = true;
+		/* What was found before an error is right. */
+		elf_file_each_registered(table->elf, add_registered, table);
+		if (table->registered_count)
+			qsort(table->registered, table->registered_count, sizeof(*table->registered), compare_places);
+	}
+	if (!table->elf || elf_file_address(table->elf, at, &address))
+		return -ENOENT;
+	first = vec_first(table->registered_count, i, table->registered[i].address < address);
+	if (first >= table->registered_count || table->registered[first].address != address)
+		return -ENOENT;
+	snprintf(name, size, "%s", table->registered[first].name);
 	return 0;
 }
 

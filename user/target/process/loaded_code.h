@@ -98,6 +98,12 @@ void symbol_table_free(struct symbol_table *table); /* NULL is allowed */
 int symbol_table_find(const struct symbol_table *table, __u64 at, char *name, size_t size, __u64 *offset);
 
 /*
+ * Name of the kernel that code of the file registers for the function at an offset of it (elf_file_each_registered()), for files without
+ * symbols; cut off as above. The whole code is searched the first time. -ENOENT: none is; -ENOMEM.
+ */
+int symbol_table_registered(struct symbol_table *table, __u64 at, char *name, size_t size);
+
+/*
  * The kernel that a function of the host stands for, as it is registered with the runtime, in place: of clang's stubs
  * "_Z24__device_stub__vectoraddPfS_" becomes "_Z9vectoraddPfS_", and "__device_stub__vectoradd" becomes "vectoradd".
  * Any other name stays: that of a function (nvcc) or variable (clang, for HIP) is the kernel's own.
