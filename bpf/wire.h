@@ -69,6 +69,8 @@ enum xpt_role {
 	XPT_ROLE_STREAM = 26,	      /* stream: makes a queue of the device */
 	XPT_ROLE_CALLBACK = 27,	      /* callback: hands over a function that is called when something has ended */
 	XPT_ROLE_PROGRAM_READY = 28,  /* program.ready: completes what program.load began */
+	XPT_ROLE_FOLLOW =
+		29, /* follow: what is enqueued to its stream from here on runs after what its key stands for */
 };
 
 /* What a fetched value means, with the names in runtime descriptions. */

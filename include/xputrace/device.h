@@ -17,12 +17,12 @@ struct xpt_device_info {
 	int index;	     /* the gpu_index of counters.h: from 0, in the order of the addresses */
 	const char *address; /* "0000:03:00.0" on PCI; else what its bus calls it: "fdab0000.npu" */
 	const char *driver;  /* "i915"; "" when none is bound */
-	const char *node;    /* "/dev/dri/renderD128", "/dev/accel/accel0" */
+	const char *node;    /* "/dev/dri/renderD128", "/dev/accel/accel0", "/dev/nvidia0" */
 	const char *title;   /* vendor and device numbers: "8086:56a0"; "" when unknown */
 };
 
 /*
- * Visits every device that has a DRM render node or an accel node, each once. A non-zero return of visit ends the walk and
+ * Visits every device that has a DRM render node, an accel node or one of NVIDIA's driver, each once. A non-zero return of visit ends the walk and
  * is returned. 0 also when there is none; -ENOMEM.
  */
 XPT_API int xpt_device_list(int (*visit)(void *context, const struct xpt_device_info *device), void *context);

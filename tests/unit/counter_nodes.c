@@ -75,6 +75,38 @@ Test(counter_nodes, once_a_device)
 	nodes_free(&nodes);
 }
 
+/* Bound to NVIDIA's driver, of which one has a render node as well. */
+Test(counter_nodes, nvidia)
+{
+	struct nodes nodes;
+
+	fixture_device("pci0000:00/0000:03:00.0", "drm", "renderD128", "nvidia");
+	for (unsigned int i = 3; i < 6; i++) {
+		fixture_file(i == 5 ? "sys/devices/pci0000:00/0000:05:00.0/vendor" :
+			     i == 4 ? "sys/devices/pci0000:00/0000:04:00.0/vendor" :
+				      "sys/devices/pci0000:00/0000:03:00.0/vendor",
+			     "0x10de\n");
+	}
+	fixture_file("sys/devices/pci0000:00/0000:04:00.0/device", "0x2335\n");
+	fixture_file("sys/bus/pci/drivers/nvidia/module", "");
+	for (unsigned int i = 3; i < 6; i++) {
+		char from[128], to[160];
+
+		snprintf(from, sizeof(from), "%s/0000:%02x:00.0", in_fixture("sys/bus/pci/drivers/nvidia"), i);
+		snprintf(to, sizeof(to), "%s/0000:%02x:00.0", in_fixture("sys/devices/pci0000:00"), i);
+		cr_assert_eq(symlink(to, from), 0);
+	}
+	fixture_file("proc/driver/nvidia/gpus/0000:03:00.0/information", "Model: \t A\nDevice Minor: \t 0\n");
+	fixture_file("proc/driver/nvidia/gpus/0000:04:00.0/information", "Model: \t B\nDevice Minor: \t 1\n");
+	find(&nodes); /* of the third, the driver has no file yet */
+	cr_assert_eq(nodes.count, 2);
+	cr_expect_str_eq(nodes.items[0].path, "/dev/dri/renderD128");
+	cr_expect_str_eq(nodes.items[1].path, "/dev/nvidia1");
+	cr_expect_str_eq(nodes.items[1].address, "0000:04:00.0");
+	cr_expect_str_eq(nodes.items[1].title, "10de:2335");
+	nodes_free(&nodes);
+}
+
 /* Cards that only show pictures, connectors, nodes without a device, files, links to nowhere. */
 Test(counter_nodes, others_are_left_out)
 {

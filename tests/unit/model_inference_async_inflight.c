@@ -257,7 +257,7 @@ Test(model_inference_async_inflight, a_launch_whose_key_is_used_again_ends_with_
 }
 
 /* A runtime whose streams are in order: marks, copies, waits for several keys, and for one if it is complete. */
-enum ordered { LAUNCH = 200, MARK, COPY, WAIT, LIST, POLL, STREAM };
+enum ordered { LAUNCH = 200, MARK, COPY, WAIT, LIST, POLL, STREAM, FOLLOW };
 
 static struct fixture *fixture_ordered(void)
 {
@@ -276,6 +276,7 @@ static struct fixture *fixture_ordered(void)
 	feed_spec(f, POLL, 0, "poll", "wait", zero,
 		  F("key", "u64") ",{\"meaning\":\"count\",\"type\":\"s32\",\"equal\":0},"
 				  "{\"meaning\":\"when\",\"type\":\"u32\",\"equal\":7}");
+	feed_spec(f, FOLLOW, 0, "follow", "follow", zero, F("key", "u64") "," F("stream", "u64"));
 	feed_spec(f, STREAM, 0, "stream", "stream", zero,
 		  F("stream", "u64") ",{\"meaning\":\"ordered\",\"type\":\"u64\",\"mask\":1,\"equal\":0}");
 	return f;
@@ -325,6 +326,87 @@ Test(model_inference_async_inflight, what_a_mark_stands_for_ends_with_it)
 	cr_assert_eq(inference(f, 3)->start, 140);
 	cr_assert_eq(inference(f, 4)->start, 250);
 	cr_assert_eq(inference(f, 4)->end, 261);
+	fixture_free(f);
+}
+
+static void follow(struct fixture *f, __u64 stream, __u64 key, __u64 time)
+{
+	CALL_1(f, FOLLOW, 1, 7, time, time + 1, 2, key, stream);
+}
+
+/* As XLA does: a callback on a stream of its own, after an event of the one that computes. */
+Test(model_inference_async_inflight, what_a_stream_follows_ends_with_what_it_runs)
+{
+	struct fixture *f = fixture_ordered();
+
+	for (__u64 time = 100; time < 300; time += 100) {
+		on_stream(f, LAUNCH, 3, 0, time, 0);
+		on_stream(f, MARK, 3, 99, time + 10, 0);
+		on_stream(f, LAUNCH, 3, 0, time + 20, 0);
+		follow(f, 4, 99, time + 30);
+		on_stream(f, LAUNCH, 4, 50 + time, time + 40, 0);
+	}
+	CALL_1(f, WAIT, 1, 8, 290, 300, 1, U(150));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2, "the second launch on stream 3 came after the mark");
+	cr_expect_eq(inference(f, 0)->stream, 4);
+	cr_expect_eq(inference(f, 1)->start, 100);
+	cr_expect_eq(inference(f, 1)->end, 300);
+	CALL_1(f, WAIT, 1, 8, 400, 410, 1, U(250));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 5);
+	cr_expect_eq(inference(f, 3)->start, 120);
+	cr_expect_eq(inference(f, 4)->start, 200);
+	cr_expect_eq(inference(f, 4)->end, 410);
+	fixture_free(f);
+}
+
+Test(model_inference_async_inflight, streams_that_follow_each_other)
+{
+	struct fixture *f = fixture_ordered();
+
+	/* 5 after 4 after 3; 3 after 5, which is later. The callback comes before its launch has returned. */
+	on_stream(f, LAUNCH, 3, 0, 100, 0);
+	on_stream(f, MARK, 3, 90, 110, 0);
+	follow(f, 4, 90, 120);
+	on_stream(f, MARK, 4, 91, 130, 0);
+	follow(f, 5, 91, 140);
+	on_stream(f, MARK, 5, 92, 150, 0);
+	follow(f, 3, 92, 160);
+	on_stream(f, LAUNCH, 3, 0, 170, 0);
+	CALL_1(f, WAIT, 1, 8, 185, 185, 1, U(77));
+	CALL_1(f, LAUNCH, 1, 7, 180, 190, 3, U(6), U(5), U(77));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_expect_eq(inference(f, 0)->start, 180);
+	cr_expect_eq(inference(f, 0)->end, 185);
+	cr_expect_eq(inference(f, 1)->start, 100);
+	cr_expect_eq(inference(f, 1)->end, 185);
+	/* What is unknown, or on the stream itself, changes nothing; the rest leaves with its process. */
+	follow(f, 6, 1234, 200);
+	on_stream(f, MARK, 3, 93, 210, 0);
+	follow(f, 3, 93, 220);
+	follow(f, 7, 93, 230);
+	on_stream(f, MARK, 3, 93, 240, 0);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 400, "x"), 0);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 1);
+	fixture_free(f);
+}
+
+/* Streams that nobody waits for. */
+Test(model_inference_async_inflight, followers_are_bounded)
+{
+	struct fixture *f = fixture_ordered();
+
+	f->quiet = true;
+	on_stream(f, LAUNCH, 3, 0, 10, 0);
+	for (__u64 i = 0; i < 3ull * MODEL_PENDING_MAX; i++) {
+		on_stream(f, MARK, 3, 1 + i % 7, 100 + 10 * i, 0);
+		follow(f, 4 + i % 5, 1 + i % 7, 102 + 10 * i);
+	}
+	flush(f);
 	fixture_free(f);
 }
 
@@ -494,12 +576,13 @@ Test(model_inference_async_inflight, a_wait_ends_what_a_runtime_with_the_same_st
 	struct fixture *f = fixture_create();
 	enum { UPPER = 40, UPPER_LAUNCH = 200, UPPER_SYNC, LOWER_LAUNCH, LOWER_SYNC };
 
-	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, UPPER + 1, "{\"name\":\"lower\",\"streams_of\":\"lower\"}"),
-		     0);
+	/* Libraries come in any order. */
 	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, UPPER, "{\"name\":\"upper\",\"streams_of\":\"lower\"}"), 0);
 	feed_spec(f, UPPER_LAUNCH, UPPER, "upper_launch", "launch", XPT_SUCCESS_ALWAYS,
 		  F("program", "u64") "," F("stream", "u64"));
 	feed_spec(f, UPPER_SYNC, UPPER, "upper_sync", "wait", XPT_SUCCESS_ALWAYS, F("stream", "u64"));
+	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, UPPER + 1, "{\"name\":\"lower\",\"streams_of\":\"lower\"}"),
+		     0);
 	feed_spec(f, LOWER_LAUNCH, UPPER + 1, "lower_launch", "launch", XPT_SUCCESS_ALWAYS,
 		  F("program", "u64") "," F("stream", "u64"));
 	feed_spec(f, LOWER_SYNC, UPPER + 1, "lower_sync", "wait", XPT_SUCCESS_ALWAYS, F("stream", "u64"));

@@ -161,6 +161,56 @@ static int add_class(struct nodes *nodes, const char *sysfs, const struct node_c
 	return error;
 }
 
+/*
+ * NVIDIA's driver has no class in sysfs, unless its module for DRM is loaded. Its devices are those that are bound to it, and its file in
+ * proc, which is mounted beside sysfs, has the number of the node.
+ */
+#define NVIDIA "bus/pci/drivers/nvidia"
+
+static int add_nvidia(struct nodes *nodes, const char *sysfs, const char *address)
+{
+	char path[PATH_MAX], name[16] = "", *device, line[256];
+	unsigned int minor;
+	FILE *file;
+	int error;
+
+	if (snprintf(path, sizeof(path), "%s/../proc/driver/nvidia/gpus/%s/information", sysfs, address) >=
+	    (int)sizeof(path))
+		return 0;
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Device Minor: %u", &minor) == 1)
+			snprintf(name, sizeof(name), "%u", minor);
+	if (file)
+		fclose(file);
+	snprintf(path, sizeof(path), "%s/" NVIDIA "/%s", sysfs, address);
+	device = *name ? realpath(path, NULL) : NULL;
+	if (!device)
+		return 0;
+	error = is_known(nodes, device) ? 0 : add_device(nodes, device, "/dev/nvidia", name);
+	free(device);
+	return error;
+}
+
+static int add_nvidia_devices(struct nodes *nodes, const char *sysfs)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	unsigned int number;
+	int error = 0;
+	DIR *folder;
+
+	if (snprintf(path, sizeof(path), "%s/" NVIDIA, sysfs) >= (int)sizeof(path))
+		return 0;
+	folder = opendir(path);
+	while (folder && !error && (entry = readdir(folder)))
+		if (sscanf(entry->d_name, "%x:%x:%x.%x", &number, &number, &number, &number) == 4)
+			error = add_nvidia(nodes, sysfs, entry->d_name);
+	if (folder)
+		closedir(folder);
+	return error;
+}
+
 struct pci_address {
 	unsigned int domain, bus, device, function;
 };
@@ -203,6 +253,8 @@ int nodes_find(const char *sysfs, struct nodes *nodes)
 	memset(nodes, 0, sizeof(*nodes));
 	for (size_t i = 0; !error && i < CLASS_COUNT; i++)
 		error = add_class(nodes, sysfs, &classes[i]);
+	if (!error)
+		error = add_nvidia_devices(nodes, sysfs);
 	if (error)
 		nodes_free(nodes);
 	else if (nodes->count)

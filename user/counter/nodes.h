@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Devices with a DRM render node or an accel node, in the order of their addresses: that is what gpu_index counts. */
+/* Devices with a DRM render node, an accel node or one of NVIDIA's driver, in the order of their addresses: that is what gpu_index counts. */
 #ifndef XPT_COUNTER_NODES_H
 #define XPT_COUNTER_NODES_H
 

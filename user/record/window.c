@@ -482,6 +482,7 @@ static bool is_control(const struct walk *walk, __u16 spec)
 	case XPT_ROLE_REGION_NAME:
 	case XPT_ROLE_REGION_RELEASE:
 	case XPT_ROLE_MARK:
+	case XPT_ROLE_FOLLOW:
 	case XPT_ROLE_STREAM:
 		return true;
 	default:

@@ -34,6 +34,7 @@ const char *const role_names[ROLE_NAMES] = {
 	[XPT_ROLE_REGION_PRINT] = "region.print",
 	[XPT_ROLE_REGION] = "region",
 	[XPT_ROLE_MARK] = "mark",
+	[XPT_ROLE_FOLLOW] = "follow",
 	[XPT_ROLE_STREAM] = "stream",
 	[XPT_ROLE_CALLBACK] = "callback",
 	[XPT_ROLE_PROGRAM_READY] = "program.ready",

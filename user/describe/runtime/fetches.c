@@ -281,6 +281,7 @@ static const struct rule rules[] = {
 	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_WAIT },
 	[XPT_ROLE_REGION] = { .nothing = true },
 	[XPT_ROLE_MARK] = { .needs = BIT(KEY) | BIT(STREAM) },
+	[XPT_ROLE_FOLLOW] = { .needs = BIT(KEY) | BIT(STREAM) },
 	[XPT_ROLE_STREAM] = { .needs = BIT(STREAM) | BIT(ORDERED) },
 	[XPT_ROLE_CALLBACK] = { .needs = BIT(CALLBACK) },
 };

@@ -44,7 +44,7 @@ bool fetch_member_parse(struct reader *reader, const struct member *member, int 
 
 /* ---- description.c ---- */
 
-#define ROLE_NAMES (XPT_ROLE_PROGRAM_READY + 1)
+#define ROLE_NAMES (XPT_ROLE_FOLLOW + 1)
 extern const char *const role_names[ROLE_NAMES];
 
 /* ---- call.c: entries of "calls" ---- */

@@ -262,6 +262,9 @@ static void call_pair(struct model *model, struct passage *passage)
 	case XPT_ROLE_MARK:
 		note(passage, async_mark(&model->async, passage->process, call));
 		break;
+	case XPT_ROLE_FOLLOW:
+		note(passage, async_follow(&model->async, passage->process, call));
+		break;
 	case XPT_ROLE_STREAM:
 		note(passage, async_stream(&model->async, passage->process, call));
 		break;

@@ -33,6 +33,10 @@ struct open_inference {
 	struct map_node node; /* by key, when it has one */
 	struct link link;     /* of all, then of those ended */
 	struct link of_stream;
+	struct link proved;	 /* in async->followed */
+	struct link followers;	 /* entries of other streams that run after it */
+	struct link of_followed; /* of such an entry, which is a mark without a key */
+	struct open_inference *follows;
 	struct stream *stream;
 	struct program *program;   /* NULL: unknown */
 	struct activity *activity; /* NULL: inference.device is final */
@@ -83,11 +87,37 @@ static bool is_enqueue(const struct open_inference *open)
 	return open->inference.function->role == XPT_ROLE_ENQUEUE;
 }
 
-/* Takes it out of everything but its own link, which then is in no list. */
+static struct open_inference *open_create(struct stream *stream)
+{
+	struct open_inference *open = calloc(1, sizeof(*open));
+
+	if (!open)
+		return NULL;
+	open->stream = stream;
+	link_init(&open->link);
+	link_init(&open->of_stream);
+	link_init(&open->proved);
+	link_init(&open->followers);
+	link_init(&open->of_followed);
+	return open;
+}
+
+/* Takes it out of everything but its own link, which then is in no list. Those that follow it prove nothing any more. */
 static void open_detach(struct async_inflight *async, struct open_inference *open)
 {
+	struct open_inference *follower, *following;
+
+	link_for_each_safe(follower, following, &open->followers, of_followed) {
+		link_remove(&follower->of_followed);
+		link_remove(&follower->of_stream);
+		link_remove(&follower->link);
+		async->open_count--;
+		free(follower);
+	}
 	if (open->keyed)
 		map_remove(&async->by_key, &open->node);
+	link_remove(&open->of_followed);
+	link_remove(&open->proved);
 	link_remove(&open->of_stream);
 	link_remove(&open->link);
 	open->stream->queue->depth -= !open->mark;
@@ -195,6 +225,8 @@ static void open_end(struct async_inflight *async, struct open_inference *open, 
 
 	open_detach(async, open);
 	if (open->mark) {
+		if (open->follows && link_alone(&open->follows->proved))
+			link_append(&async->followed, &open->follows->proved);
 		free(open);
 		return;
 	}
@@ -343,7 +375,7 @@ static struct event_inference inference_begun(const struct event_call *call, con
 static int open_add(struct async_inflight *async, struct stream *stream, struct program *program,
 		    struct activity *activity, struct event_call *call)
 {
-	struct open_inference *open = calloc(1, sizeof(*open));
+	struct open_inference *open = open_create(stream);
 
 	if (!open)
 		return -ENOMEM;
@@ -353,7 +385,6 @@ static int open_add(struct async_inflight *async, struct stream *stream, struct 
 		return -ENOMEM;
 	}
 	call->flow_out = async->next_id++;
-	open->stream = stream;
 	open->program = program;
 	open->activity = activity_hold(activity);
 	open->inference = inference_begun(call, program, stream->queue);
@@ -371,22 +402,58 @@ static int open_add(struct async_inflight *async, struct stream *stream, struct 
 /* Another one has its key: a launch may still be ended by a wait for its stream. */
 static void open_replace(struct async_inflight *async, struct open_inference *open, __u64 time)
 {
-	if (is_enqueue(open) || open->mark) {
+	if (is_enqueue(open) || (open->mark && link_alone(&open->followers))) {
 		open_drop(async, open, time);
 		return;
 	}
 	map_remove(&async->by_key, &open->node);
 	open->keyed = false;
-	open->replaced = true;
+	open->replaced = !open->mark;
 }
 
-/* Ends what has just been added, when a wait for it has been seen already. */
+/* What was launched before it on its stream has ended, too. call: the wait that shows it; NULL: there is none. */
+static void end_before(struct async_inflight *async, struct open_inference *until, const struct wait_end *end,
+		       struct event_call *call)
+{
+	struct open_inference *open, *following;
+
+	link_for_each_safe(open, following, &until->stream->opens, of_stream) {
+		if (open == until)
+			break;
+		if (is_enqueue(open) || open->inference.enqueued > until->inference.start)
+			continue;
+		if (call && !open->mark)
+			call->flow_in = open->inference.id;
+		open_end(async, open, end);
+	}
+}
+
+/* What was launched on other streams before the marks that what the call has ended follows. */
+static void followed_end(struct async_inflight *async, const struct wait_end *end, struct event_call *call)
+{
+	while (!link_alone(&async->followed)) {
+		struct open_inference *open = link_first(&async->followed, struct open_inference, proved);
+		struct stream *stream = open->stream;
+
+		end_before(async, open, end, call);
+		open_end(async, open, end);
+		stream_settle(stream);
+	}
+}
+
+/* Ends what has just been added, when a wait for it has been seen already: a callback may be called before the launch returns. */
 static void orphan_waits_use(struct async_inflight *async, const struct queue *queue, const struct event_call *call)
 {
+	struct open_inference *open;
 	struct wait_end end;
 
-	if (orphan_wait_take(&async->orphan_waits, queue->index, call->key, &end) && end.time > call->start)
-		open_end(async, open_find(async, queue, call->key), &end);
+	if (!orphan_wait_take(&async->orphan_waits, queue->index, call->key, &end) || end.time <= call->start)
+		return;
+	open = open_find(async, queue, call->key);
+	if (open->stream->ordered && !is_enqueue(open))
+		end_before(async, open, &end, NULL);
+	open_end(async, open, &end);
+	followed_end(async, &end, NULL);
 }
 
 static int open_begin(struct async_inflight *async, struct stream *stream, struct program *program,
@@ -450,23 +517,6 @@ static void stream_end(struct async_inflight *async, struct stream *stream, stru
 	stream_settle(stream);
 }
 
-/* What was launched before it on its stream has ended, too. */
-static void end_before(struct async_inflight *async, struct open_inference *until, const struct wait_end *end,
-		       struct event_call *call)
-{
-	struct open_inference *open, *following;
-
-	link_for_each_safe(open, following, &until->stream->opens, of_stream) {
-		if (open == until)
-			break;
-		if (is_enqueue(open) || open->inference.enqueued > until->inference.start)
-			continue;
-		if (!open->mark)
-			call->flow_in = open->inference.id;
-		open_end(async, open, end);
-	}
-}
-
 static int key_end(struct async_inflight *async, struct queue *queue, struct event_call *call, __u64 key)
 {
 	const struct wait_end end = wait_end(call);
@@ -498,7 +548,7 @@ static int mark_add(struct async_inflight *async, struct stream *stream, struct 
 		return 0;
 	if (async->open_count >= MODEL_PENDING_MAX)
 		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
-	open = calloc(1, sizeof(*open));
+	open = open_create(stream);
 	if (!open)
 		return -ENOMEM;
 	if (map_add(&async->by_key, &open->node, stream->queue->index, call->key)) {
@@ -506,7 +556,6 @@ static int mark_add(struct async_inflight *async, struct stream *stream, struct 
 		return -ENOMEM;
 	}
 	open->keyed = open->mark = true;
-	open->stream = stream;
 	open->inference.function = call->function;
 	open->inference.start = call->start;
 	open->inference.enqueued = call->end;
@@ -518,6 +567,7 @@ static int mark_add(struct async_inflight *async, struct stream *stream, struct 
 		end_before(async, open, &end, call);
 		open_end(async, open, &end);
 		stream_settle(stream);
+		followed_end(async, &end, call);
 	}
 	return 0;
 }
@@ -525,6 +575,7 @@ static int mark_add(struct async_inflight *async, struct stream *stream, struct 
 int async_mark(struct async_inflight *async, struct process *process, struct event_call *call)
 {
 	struct stream *stream;
+	struct wait_end end;
 	struct queue *queue;
 
 	if (call->layer || call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING ||
@@ -536,12 +587,49 @@ int async_mark(struct async_inflight *async, struct process *process, struct eve
 		return 0;
 	if (call->blocking) {
 		stream_end(async, stream, call);
+		end = wait_end(call);
+		followed_end(async, &end, call);
 		return 0;
 	}
 	/* One that follows others than those before it on the stream proves nothing about these. */
 	if (!call->key || (call->function->role == XPT_ROLE_MARK && call_has(call, XPT_MEANING_COUNT) && call->count))
 		return 0;
 	return mark_add(async, stream, call);
+}
+
+int async_follow(struct async_inflight *async, struct process *process, const struct event_call *call)
+{
+	struct open_inference *open, *followed;
+	struct stream *stream;
+	struct queue *queue;
+
+	if (call->layer || call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING || !call->key ||
+	    !call_has(call, XPT_MEANING_STREAM))
+		return 0;
+	queue = queue_find(async, process, call->function->streams);
+	followed = queue ? open_find(async, queue, call->key) : NULL;
+	stream = followed && !is_enqueue(followed) ? stream_get(async, queue, call) : NULL;
+	if (!stream)
+		return followed && !is_enqueue(followed) ? -ENOMEM : 0;
+	/* Making room for the stream, or for this one, may have dropped it. */
+	if (async->open_count >= MODEL_PENDING_MAX)
+		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
+	followed = open_find(async, queue, call->key);
+	if (!followed || followed->stream == stream || !stream->ordered)
+		return 0;
+	open = open_create(stream);
+	if (!open)
+		return -ENOMEM;
+	open->mark = true;
+	open->follows = followed;
+	open->inference.function = call->function;
+	open->inference.start = call->start;
+	open->inference.enqueued = call->end;
+	link_append(&followed->followers, &open->of_followed);
+	link_append(&async->opens, &open->link);
+	link_append(&stream->opens, &open->of_stream);
+	async->open_count++;
+	return 0;
 }
 
 int async_stream(struct async_inflight *async, struct process *process, const struct event_call *call)
@@ -558,7 +646,7 @@ int async_stream(struct async_inflight *async, struct process *process, const st
 	return 0;
 }
 
-int async_wait(struct async_inflight *async, struct process *process, struct event_call *call)
+static int wait_use(struct async_inflight *async, struct process *process, struct event_call *call)
 {
 	struct stream *stream, *following;
 	struct queue *queue;
@@ -593,6 +681,15 @@ int async_wait(struct async_inflight *async, struct process *process, struct eve
 	link_for_each_safe(stream, following, &queue->busy, busy)
 		stream_end(async, stream, call);
 	return 0;
+}
+
+int async_wait(struct async_inflight *async, struct process *process, struct event_call *call)
+{
+	const struct wait_end end = wait_end(call);
+	int error = wait_use(async, process, call);
+
+	followed_end(async, &end, call);
+	return error;
 }
 
 static void depth_emit(struct async_inflight *async, struct queue *queue, __u64 time)
@@ -651,6 +748,7 @@ void async_init(struct async_inflight *async, struct event_dispatch *events, str
 	keyed_init(&async->orphan_waits, ASYNC_ORPHANS_MAX, NULL, NULL);
 	link_init(&async->opens);
 	link_init(&async->ended);
+	link_init(&async->followed);
 }
 
 void async_drop_process(struct async_inflight *async, const struct process *process, __u64 time)

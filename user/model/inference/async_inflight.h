@@ -43,6 +43,8 @@ struct async_inflight {
 	__u64 dropped;			 /* when what is dropped was */
 	struct link opens;		 /* all open ones, oldest first */
 	struct link ended;		 /* open ones that the call at hand has ended, until async_emit */
+	struct link
+		followed; /* open ones of other streams that have ended with them, until the call has been dealt with */
 	size_t open_count;
 	unsigned int next_queue;
 	__u64 next_id;
@@ -63,6 +65,8 @@ int async_begin(struct async_inflight *async, struct process *process, struct pr
  * it itself where it blocks. Sets call->flow_in. -ENOMEM.
  */
 int async_mark(struct async_inflight *async, struct process *process, struct event_call *call);
+/* What its stream gets from here on runs after what its key stands for, on another one: when that has ended, so has this. -ENOMEM. */
+int async_follow(struct async_inflight *async, struct process *process, const struct event_call *call);
 /* A stream was made. -ENOMEM. */
 int async_stream(struct async_inflight *async, struct process *process, const struct event_call *call);
 /* A wait. Sets call->flow_in. -ENOMEM. */

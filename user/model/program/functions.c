@@ -95,6 +95,17 @@ static int statuses_parse(const cJSON *array, struct runtime *runtime)
 	return 0;
 }
 
+/* Functions that came before the runtime that their streams are of. */
+static void streams_share(struct functions *functions, const struct runtime *runtime)
+{
+	for (size_t i = 0; i < XPT_SPEC_MAX; i++) {
+		struct function *function = functions->functions[i];
+
+		if (function && function->runtime->streams_of && !strcmp(function->runtime->streams_of, runtime->name))
+			function->view.streams = runtime->index;
+	}
+}
+
 int functions_add_runtime(struct functions *functions, __u64 index, const cJSON *object)
 {
 	struct runtime *runtime;
@@ -113,6 +124,7 @@ int functions_add_runtime(struct functions *functions, __u64 index, const cJSON 
 		error = json_string_get(object, "streams_of", &runtime->streams_of);
 	if (!error && !functions->runtimes[index]) {
 		functions->runtimes[index] = runtime;
+		streams_share(functions, runtime);
 		return 0;
 	}
 	if (!error && strcmp(functions->runtimes[index]->name, runtime->name))
