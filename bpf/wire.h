@@ -855,6 +855,7 @@ struct xpt_record_stack_sample {
  *		streams_of: name of the runtime that its streams, events and keys are of, its own or another; they are its own alone when missing
  *	SPEC	{"runtime":3,"function":"nrt_execute","role":"execute","success":1,"status":true,"counted_by":"program",
  *		 "fetches":[{"meaning":"program","type":"u64","at_return":true},...]}
+ *		runs: what its program is, "graph", in place of a model or kernel; may be missing
  *		runtime: index of the runtime; success: enum xpt_success; status: the return value is fetched as a status;
  *		type: "u64" "u32" "s32" "u16" "u8" "string" (strings have no entry in a call's value[], their bit in valid counts);
  *		mask, equal: the value means its bits of the mask; then 1 if that is equal to the number, else 0; in this order

@@ -36,15 +36,17 @@ Test(describe_reader_reader, hostile_bytes)
 
 Test(describe_reader_reader, messages_hold_no_control_bytes)
 {
-	expect_refused("{\"\\u001b[2J\": 1}", "toy.json:1: ?[2J: unknown key (known: schema runtime title note "
-					      "libraries identify over in_order table operators names statuses calls)");
-	expect_refused("{\"\\u009b2J\": 1}", "toy.json:1: ??2J: unknown key (known: schema runtime title note "
-					     "libraries identify over in_order table operators names statuses calls)");
+	expect_refused("{\"\\u001b[2J\": 1}",
+		       "toy.json:1: ?[2J: unknown key (known: schema runtime title note "
+		       "libraries identify over in_order streams_of table operators names statuses calls)");
+	expect_refused("{\"\\u009b2J\": 1}",
+		       "toy.json:1: ??2J: unknown key (known: schema runtime title note "
+		       "libraries identify over in_order streams_of table operators names statuses calls)");
 	expect_refused(
 		TOY("{\"symbol\": \"toy_run\", \"role\": \"\\u001b]0;x\\u0007\"}"),
 		"toy.json:7: calls[0].role: unknown role '?]0;x?' (known: program.load program.name "
 		"program.unload execute enqueue wait launch copy alloc free select region.begin region.end "
-		"codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback program.ready)");
+		"codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback program.ready follow)");
 }
 
 Test(describe_reader_reader, deep_nesting)
@@ -85,11 +87,11 @@ Test(describe_reader_reader, members)
 	static const struct refused cases[] = {
 		{ "{\n\"schema\": 1,\n\"colour\": 2\n}",
 		  "toy.json:3: colour: unknown key (known: schema runtime title "
-		  "note libraries identify over in_order table operators names statuses calls)" },
+		  "note libraries identify over in_order streams_of table operators names statuses calls)" },
 		{ "{\n\"schema\": 1,\n\"title\": \"x\",\n\"schema\": 1\n}", "toy.json:4: schema: is there twice" },
 		{ TOY("{\n\"symbol\": \"toy_run\",\n\"role\": \"execute\",\n\"fetches\": {}}"),
 		  "toy.json:10: calls[0].fetches: unknown key (known: symbol symbols slot probe refers_to callback_of method_of file name role success fetch "
-		  "code entry_only note)" },
+		  "code entry_only runs note)" },
 		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"execute\",\n\"fetch\": {\"program\": \"arg0\",\n"
 		      "\"Size\": \"arg1\"}}"),
 		  "toy.json:9: calls[0].fetch.Size: unknown key (known: program key name size core stream status parent "

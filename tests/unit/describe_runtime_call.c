@@ -132,7 +132,7 @@ Test(describe_runtime_call, role_mistakes)
 {
 #define KNOWN                                                                                                  \
 	"(known: program.load program.name program.unload execute enqueue wait launch copy alloc free select " \
-	"region.begin region.end codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback program.ready)"
+	"region.begin region.end codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback program.ready follow)"
 	static const struct refused cases[] = {
 		{ TOY("{\"symbol\": \"a\"}"), "toy.json:7: calls[0]: role is missing" },
 		{ TOY("{\"symbol\": \"a\", \"role\": 4}"), "toy.json:7: calls[0].role: must be a string" },

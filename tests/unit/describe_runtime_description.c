@@ -372,7 +372,7 @@ Test(describe_runtime_description, unknown)
 	cr_expect_str_eq(code_source_name(XPT_CODE_NONE), "unknown");
 	cr_expect_str_eq(code_source_name(5), "unknown");
 	cr_expect_str_eq(role_name(0), "unknown");
-	cr_expect_str_eq(role_name(29), "unknown");
+	cr_expect_str_eq(role_name(30), "unknown");
 	cr_expect_str_eq(role_name(-1), "unknown");
 	cr_expect_str_eq(meaning_name(0), "unknown");
 	cr_expect_str_eq(meaning_name(24), "unknown");

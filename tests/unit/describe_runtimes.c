@@ -62,7 +62,7 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 		cr_expect_eq(spec->fetches, 4);
 		return;
 	}
-	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_PROGRAM_READY);
+	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_FOLLOW);
 	cr_expect(spec->role <= XPT_ROLE_RESOLVE || spec->role >= XPT_ROLE_REGION_NAME, "internal");
 	cr_assert_leq(spec->fetches, XPT_FETCH_MAX, "%s %s", runtime, call->function);
 	for (unsigned int i = 0; i < spec->fetches; i++) {
@@ -308,6 +308,11 @@ static const struct {
 	  XPT_ROLE_COPY,
 	  XPT_SUCCESS_ZERO32,
 	  { ARGUMENT(SIZE, 2), ARGUMENT(STREAM, 3), STATUS32 } },
+	{ "cuda",
+	  "cuStreamWaitEvent",
+	  XPT_ROLE_FOLLOW,
+	  XPT_SUCCESS_ZERO32,
+	  { ARGUMENT(KEY, 1), ARGUMENT(STREAM, 0), STATUS32 } },
 	{ "cuda", "cuCtxSynchronize", XPT_ROLE_WAIT, XPT_SUCCESS_ZERO32, { STATUS32 } },
 	{ "cuda", "cuGetProcAddress_v2", XPT_ROLE_RESOLVE, XPT_SUCCESS_ZERO32, { NAME(0), OUT(ADDRESS, 1), STATUS32 } },
 

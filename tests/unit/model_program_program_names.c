@@ -55,6 +55,20 @@ Test(model_program_program_names, from_a_call_that_names_also_before_any_use)
 	fixture_free(f);
 }
 
+Test(model_program_program_names, of_what_a_function_runs)
+{
+	struct fixture *f = fixture_toy();
+
+	feed_spec(f, 300, 0, "toy_graph_launch", "launch", XPT_SUCCESS_ALWAYS,
+		  F("program", "u64") "],\"runs\":\"graph\",\"more\":[" F("stream", "u64"));
+	CALL_1(f, 300, 1, 1, 10, 20, 1, U(5));
+	toy_execute(f, 1, 6, 30, 40);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_str_eq(name_of(f, 5), "toy graph 1");
+	cr_assert_str_eq(name_of(f, 6), "toy model 2");
+	fixture_free(f);
+}
+
 Test(model_program_program_names, from_the_parent)
 {
 	struct fixture *f = fixture_toy();

@@ -21,6 +21,7 @@ enum {
 	FETCH,
 	CODE,
 	ENTRY_ONLY,
+	RUNS,
 	NOTE,
 	MEMBERS
 };
@@ -398,10 +399,12 @@ void call_spec_parse(struct reader *reader, const struct member *element, void *
 		[NAME] = { .key = "name" },	      [ROLE] = { .key = "role" },
 		[SUCCESS] = { .key = "success" },     [FETCH] = { .key = "fetch" },
 		[CODE] = { .key = "code" },	      [ENTRY_ONLY] = { .key = "entry_only" },
-		[NOTE] = { .key = "note" },
+		[RUNS] = { .key = "runs" },	      [NOTE] = { .key = "note" },
 	};
 
 	reader_members(reader, element->value, &element->place, members, MEMBERS);
+	if (members[RUNS].value)
+		call->runs = reader_string(reader, &members[RUNS]);
 	reader_note(reader, &members[NOTE]);
 	read_locate(reader, &element->place, members, context, call);
 	read_role(reader, &members[ROLE], &call->wire);
@@ -415,6 +418,7 @@ void call_spec_clear(struct call_spec *call)
 {
 	string_array_free(call->symbols, call->symbol_count);
 	free(call->function);
+	free(call->runs);
 	free(call->probe);
 	free(call->refers_to);
 	free(call->callback_of);

@@ -52,6 +52,7 @@ struct call_spec {
 	char *method_of;   /* LOCATE_VIRTUAL: the class, "ns::Class" */
 	/* LOCATE_SYMBOL, LOCATE_REFERENCE, LOCATE_VIRTUAL: only in files with a name, or if it has a '/' a path, of this glob pattern; else NULL */
 	char *file;
+	char *runs;	      /* what its program is, in place of model or kernel: "graph"; NULL: that */
 	char *function;	      /* how the function is called in every output: first symbol, probe, or the slot's name */
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
 	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */

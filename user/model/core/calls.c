@@ -41,6 +41,8 @@ static void program_use(struct model *model, struct passage *passage, __u64 sinc
 		return;
 	passage->program = programs_use(&model->programs, passage->process, passage->function->runtime, call->handle,
 					since);
+	if (passage->program && passage->function->runs)
+		passage->program->noun = passage->function->runs;
 	named = passage->program ? program_ask_user(model, passage->program) : -ENOMEM;
 	note(passage, named);
 	if ((named > 0 && passage->program->view.name_source == NAME_FROM_SYMBOL) ||

@@ -453,7 +453,7 @@ int program_identified(struct model *model, struct program *program, __u64 time)
 	const char *given = user_alias_find(&model->fingerprints, 0, fingerprint);
 	char name[80];
 
-	snprintf(name, sizeof(name), "%.48s %s %08x", program->runtime->name, program_noun(program), fingerprint);
+	snprintf(name, sizeof(name), "%.32s %.32s %08x", program->runtime->name, program_noun(program), fingerprint);
 	return program_named(model, program, given ?: name, given ? NAME_FROM_USER : NAME_FROM_OPERATORS, time);
 }
 

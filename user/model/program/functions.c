@@ -30,6 +30,7 @@ static void function_free(struct function *function)
 	if (!function)
 		return;
 	free((char *)function->view.name);
+	free(function->runs);
 	free(function);
 }
 
@@ -223,7 +224,8 @@ static int function_parse(const struct functions *functions, const cJSON *object
 	if (error)
 		return error;
 	function->success = (enum xpt_success)number;
-	error = fetches_parse(cJSON_GetObjectItemCaseSensitive(object, "fetches"), function);
+	error = cJSON_GetObjectItemCaseSensitive(object, "runs") ? json_string_get(object, "runs", &function->runs) : 0;
+	error = error ?: fetches_parse(cJSON_GetObjectItemCaseSensitive(object, "fetches"), function);
 	if (error)
 		return error;
 	return json_string_get(object, "function", (char **)&function->view.name);

@@ -35,6 +35,7 @@ struct function_fetch {
 struct function {
 	struct model_function view; /* the name is owned here */
 	const struct runtime *runtime;
+	char *runs; /* what its program is; NULL: a model or kernel, as the runtime has them */
 	enum xpt_success success;
 	unsigned int fetch_count;
 	struct function_fetch fetches[XPT_FETCH_MAX];

@@ -621,7 +621,7 @@ bool name_is_better(enum name_source source, enum name_source than)
 
 const char *program_noun(const struct program *program)
 {
-	return program->runtime->models ? "model" : "kernel";
+	return program->noun ?: program->runtime->models ? "model" : "kernel";
 }
 
 /* length: 0 for no name. */
@@ -718,7 +718,7 @@ bool program_describe(struct program *program, unsigned int number)
 	if (program->others || program->view.number)
 		return false;
 	number = number_choose(program, "", 0, number ?: program->wanted);
-	snprintf(program->description, sizeof(program->description), "%.48s %s %u", program->runtime->name,
+	snprintf(program->description, sizeof(program->description), "%.32s %.32s %u", program->runtime->name,
 		 program_noun(program), number);
 	program->view.number = program->order = number;
 	return true;

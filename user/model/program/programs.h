@@ -23,6 +23,7 @@ struct program {
 	struct link of_process; /* in process.programs, or in programs.gone when it is released */
 	struct process *process;
 	const struct runtime *runtime;
+	const char *noun; /* what a function that runs it calls it; NULL: see program_noun() */
 	__u64 born;  /* first time at which it is known to have been there */
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	char description[80];

@@ -87,6 +87,8 @@ struct xpt_record_text *record_spec(const struct call_spec *spec)
 	json_add_signed(&json, "success", spec->wire.success);
 	json_add_bool(&json, "status", spec->has_status);
 	json_add_string(&json, "counted_by", spec->wire.flags & XPT_SPEC_BY_PROGRAM ? "program" : "function");
+	if (spec->runs)
+		json_add_string(&json, "runs", spec->runs);
 	json_begin(&json, "fetches", '[');
 	for (unsigned int i = 0; i < spec->wire.fetches; i++) {
 		json_begin(&json, NULL, '{');
