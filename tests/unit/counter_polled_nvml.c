@@ -195,6 +195,26 @@ Test(counter_polled_nvml, without_a_function)
 	cr_expect_eq(open_error(&place, "nvml", "frequency"), -ENOENT);
 }
 
+/* Which of the functions there is decides whether what the driver reserves counts as used. */
+Test(counter_polled_nvml, memory_of_an_older_library)
+{
+	static char path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	struct standin_nvml *older;
+	void *library;
+
+	path[length] = '\0';
+	strcpy(strrchr(path, '/'), "/standin/nvml_without_clock.so");
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	older = library ? dlsym(library, "nvml_standin") : NULL;
+	cr_assert_not_null(older);
+	*older = *standin;
+	nvml_use(path);
+	place.node = &gpus[1];
+	cr_expect_eq(value("memory-used"), (1ull << 33) + 1 + STANDIN_RESERVED);
+	dlclose(library);
+}
+
 Test(counter_polled_nvml, errors_when_opened)
 {
 	place.node = &gpus[0];

@@ -30,6 +30,14 @@ struct nvml_memory {
 	unsigned long long total, free, used; /* bytes */
 };
 
+/* Of the second version, since driver 510: used lacks what is reserved, as in the vendor's own tool. */
+struct nvml_memory_2 {
+	unsigned int version;
+	unsigned long long total, reserved, free, used; /* bytes */
+};
+
+#define NVML_MEMORY_2 (sizeof(struct nvml_memory_2) | 2u << 24)
+
 struct nvml {
 	void *handle;
 	int (*initialize)(void);
@@ -43,6 +51,7 @@ struct nvml_counter {
 	const char *function;
 	int (*read)(void *function, nvml_device device, __u64 *raw);
 	struct polled_info info;
+	const struct nvml_counter *older; /* in its place where the library does not have the function; NULL: none is */
 };
 
 struct opened {
@@ -115,6 +124,15 @@ static int read_memory_used(void *function, nvml_device device, __u64 *raw)
 	return result;
 }
 
+static int read_memory_used_2(void *function, nvml_device device, __u64 *raw)
+{
+	struct nvml_memory_2 memory = { .version = NVML_MEMORY_2 };
+	int result = ((int (*)(nvml_device, struct nvml_memory_2 *))function)(device, &memory);
+
+	*raw = memory.used;
+	return result;
+}
+
 static int read_frequency(void *function, nvml_device device, __u64 *raw)
 {
 	unsigned int frequency = 0;
@@ -124,25 +142,38 @@ static int read_frequency(void *function, nvml_device device, __u64 *raw)
 	return result;
 }
 
+static const struct nvml_counter memory_used = {
+	"nvmlDeviceGetMemoryInfo",
+	read_memory_used,
+	{ "nvml", "memory-used", "B", "the GPU's memory in use, with what the driver reserves", 1, true },
+	NULL,
+};
+
 static const struct nvml_counter counters[] = {
 	{ "nvmlDeviceGetTotalEnergyConsumption",
 	  read_energy,
-	  { "nvml", "energy", "J", "energy that the GPU took", 1e-3, false } },
+	  { "nvml", "energy", "J", "energy that the GPU took", 1e-3, false },
+	  NULL },
 	{ "nvmlDeviceGetPowerUsage",
 	  read_number,
-	  { "nvml", "power", "W", "power that the GPU and its board take", 1e-3, true } },
+	  { "nvml", "power", "W", "power that the GPU and its board take", 1e-3, true },
+	  NULL },
 	{ "nvmlDeviceGetUtilizationRates",
 	  read_busy,
-	  { "nvml", "busy", "%", "time in which a kernel ran, over the library's last sample of up to 1 s", 1, true } },
+	  { "nvml", "busy", "%", "time in which a kernel ran, over the library's last sample of up to 1 s", 1, true },
+	  NULL },
 	{ "nvmlDeviceGetUtilizationRates",
 	  read_memory_busy,
-	  { "nvml", "memory-busy", "%", "time in which memory was read or written, over the same sample", 1, true } },
-	{ "nvmlDeviceGetMemoryInfo",
-	  read_memory_used,
-	  { "nvml", "memory-used", "B", "the GPU's memory in use, with what is reserved", 1, true } },
+	  { "nvml", "memory-busy", "%", "time in which memory was read or written, over the same sample", 1, true },
+	  NULL },
+	{ "nvmlDeviceGetMemoryInfo_v2",
+	  read_memory_used_2,
+	  { "nvml", "memory-used", "B", "the GPU's memory in use, without what the driver reserves", 1, true },
+	  &memory_used },
 	{ "nvmlDeviceGetClockInfo",
 	  read_frequency,
-	  { "nvml", "frequency", "MHz", "frequency of the streaming multiprocessors", 1, true } },
+	  { "nvml", "frequency", "MHz", "frequency of the streaming multiprocessors", 1, true },
+	  NULL },
 };
 #define COUNTER_COUNT (sizeof(counters) / sizeof(counters[0]))
 
@@ -240,6 +271,12 @@ static int keep_supported(const struct nvml_counter *counter, void *function, nv
 	return kept ? NVML_OK : result;
 }
 
+/* The counter, or the older one in its place. */
+static const struct nvml_counter *variant(const struct nvml *nvml, const struct nvml_counter *counter)
+{
+	return counter->older && !dlsym(nvml->handle, counter->function) ? counter->older : counter;
+}
+
 static bool is_supported(const struct nvml *nvml, const struct nvml_counter *counter, const nvml_device *devices,
 			 size_t count)
 {
@@ -265,9 +302,12 @@ static int list(const struct counter_place *place, polled_visit visit, void *con
 		return 0;
 	result = find_devices(&nvml, place, &devices, &count);
 	if (!result) {
-		for (size_t i = 0; !result && i < COUNTER_COUNT; i++)
-			if (is_supported(&nvml, &counters[i], devices, count))
-				result = visit(context, &counters[i].info);
+		for (size_t i = 0; !result && i < COUNTER_COUNT; i++) {
+			const struct nvml_counter *counter = variant(&nvml, &counters[i]);
+
+			if (is_supported(&nvml, counter, devices, count))
+				result = visit(context, &counter->info);
+		}
 		free(devices);
 	}
 	nvml_unload(&nvml);
@@ -287,6 +327,7 @@ static int find_function(struct opened *opened, const struct counter_place *plac
 {
 	int error, result;
 
+	opened->counter = variant(&opened->nvml, opened->counter);
 	opened->function = dlsym(opened->nvml.handle, opened->counter->function);
 	if (!opened->function)
 		return -ENOENT;
@@ -333,7 +374,7 @@ static int open_counter(const struct counter_place *place, const char *source, c
 		free(opened);
 		return error;
 	}
-	*info = counter->info;
+	*info = opened->counter->info;
 	*result = &opened->polled;
 	return 0;
 }

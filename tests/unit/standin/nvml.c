@@ -118,12 +118,34 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t 
 	nvmlReturn_t result = check(device, STANDIN_MEMORY);
 
 	if (!result)
-		*memory = (nvmlMemory_t){ 1ull << 40, (1ull << 40) - device->gpu->memory_used,
-					  device->gpu->memory_used };
+		*memory = (nvmlMemory_t){ 1ull << 40, (1ull << 40) - STANDIN_RESERVED - device->gpu->memory_used,
+					  STANDIN_RESERVED + device->gpu->memory_used };
 	return result;
 }
 
+typedef struct {
+	unsigned int version;
+	unsigned long long total;
+	unsigned long long reserved;
+	unsigned long long free;
+	unsigned long long used;
+} nvmlMemory_v2_t;
+
+/* An older library has neither. */
 #ifndef STANDIN_WITHOUT_CLOCK
+EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	nvmlReturn_t result = check(device, STANDIN_MEMORY);
+
+	if (memory->version != (sizeof(*memory) | 2u << 24))
+		return 25; /* NVML_ERROR_ARGUMENT_VERSION_MISMATCH */
+	if (!result)
+		*memory = (nvmlMemory_v2_t){ memory->version, 1ull << 40, STANDIN_RESERVED,
+					     (1ull << 40) - STANDIN_RESERVED - device->gpu->memory_used,
+					     device->gpu->memory_used };
+	return result;
+}
+
 EXPORTED nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *clock)
 {
 	nvmlReturn_t result = check(device, STANDIN_CLOCK);
