@@ -4,7 +4,7 @@
 #define XPT_TEST_STANDIN_NVML_H
 
 #define STANDIN_RESERVED 512 /* bytes of each GPU, by the driver */
-#define STANDIN_GPUS 3 /* at 0000:17:00.0, 0000:65:00.0, 0000:ca:00.0 */
+#define STANDIN_GPUS 3	     /* at 0000:17:00.0, 0000:65:00.0, 0000:ca:00.0 */
 
 enum standin_function {
 	STANDIN_ENERGY,

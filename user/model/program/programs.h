@@ -24,8 +24,8 @@ struct program {
 	struct process *process;
 	const struct runtime *runtime;
 	const char *noun; /* what a function that runs it calls it; NULL: see program_noun() */
-	__u64 born;  /* first time at which it is known to have been there */
-	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
+	__u64 born;	  /* first time at which it is known to have been there */
+	__u64 until;	  /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	char description[80];
 	unsigned int order;	     /* number in the description; 0: it was not described */
 	unsigned int wanted;	     /* number that it is to have there; 0: any */
