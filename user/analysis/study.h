@@ -15,6 +15,7 @@
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <xputrace/target.h>
 
@@ -293,7 +294,7 @@ struct study_options {
 	__u64 from, to; /* of each recording */
 	__u64 seed;	/* of what is drawn by chance; the same gives the same */
 	bool details;	/* keeps inferences in full, and what is over time */
-	void (*progress)(void *context, __u64 done, __u64 total); /* bytes; NULL: none */
+	void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes; NULL: none */
 	void *progress_context;
 };
 
