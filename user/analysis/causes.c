@@ -145,7 +145,7 @@ static const char *report_command(struct causes *causes, const char *more_option
 	const char *command;
 
 	text_literal(&text, "report ");
-	if (!add_quoted(&text, causes->explain->input))
+	if (!strcmp(causes->explain->input, "-") || !add_quoted(&text, causes->explain->input))
 		text_literal(&text, "FILE.xpt");
 	add_program_choice(&text, causes->program);
 	text_literal(&text, " --slowest 1%");
