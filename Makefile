@@ -109,7 +109,7 @@ $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
 
-FOLDERS := base code describe target stack kern model record counter report profile control session
+FOLDERS := base code describe target stack kern model record counter report profile analysis control session
 # Folders have one or two levels.
 LIBRARY_SOURCES := $(sort $(wildcard $(FOLDERS:%=user/%/*.c) $(FOLDERS:%=user/%/*/*.c) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c user/cli/*/*.c))

@@ -13,8 +13,8 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "code", "describe", "target", "stack", "kern", "model", "record", "counter", "report", "profile", "control", "session",
-         "cli"]
+ORDER = ["base", "code", "describe", "target", "stack", "kern", "model", "record", "counter", "report", "profile", "analysis", "control",
+         "session", "cli"]
 INSIDE = {
     "base": ["core", "file"],
     "code": ["format", "store"],
@@ -30,6 +30,7 @@ NEVER = {
     "model": {"target", "kern"},
     "report": {"target", "kern"},
     "profile": {"target", "kern"},
+    "analysis": {"target", "kern"},
     "control": set(ORDER) - {"base", "control"},
     "cli": set(ORDER) - {"base", "cli"},
 }
