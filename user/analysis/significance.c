@@ -130,8 +130,8 @@ struct difference group_difference(const double *before, size_t before_count, co
 		return difference(a.value, b.value, 0, 0, level);
 	if (before_count < 3 || after_count < 3) {
 		squares = a.variance * a.dof * before_count + b.variance * b.dof * after_count;
-		result = difference(a.value, b.value,
-				    squares / dof * (1.0 / before_count + 1.0 / after_count), dof, level);
+		result = difference(a.value, b.value, squares / dof * (1.0 / before_count + 1.0 / after_count), dof,
+				    level);
 	} else {
 		result = welch_difference(&a, &b, level);
 	}
@@ -145,7 +145,7 @@ struct difference group_difference(const double *before, size_t before_count, co
 
 struct ranked {
 	double value;
-	bool first; /* of the first group */
+	bool first;	    /* of the first group */
 	unsigned int twice; /* its rank from 1, doubled: values that are alike have the mean of their ranks */
 };
 
@@ -262,7 +262,6 @@ int adjust_p(double *p, size_t count)
 #define REPLICATES_LEAST 200
 #define STEPS_MAX (1u << 25) /* values looked at by a bootstrap, beyond REPLICATES_LEAST */
 #define QUANTILES_MAX 8
-#define BLOCKS_MAX 4096
 
 static int compare_weighted(const void *left, const void *right)
 {

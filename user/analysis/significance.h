@@ -51,8 +51,10 @@ int adjust_p(double *p, size_t count);
 
 /* ---- quantiles of values that follow each other in time ---- */
 
-#define BLOCKS 16     /* of one recording: what is shorter than the eighth part of it does not make its blocks depend on each other */
+#define BLOCKS \
+	16 /* of one recording: what is shorter than the eighth part of it does not make its blocks depend on each other */
 #define BLOCK_LEAST 8 /* values in a block */
+#define BLOCKS_MAX 4096
 
 struct weighted {
 	double value, weight;
@@ -67,7 +69,7 @@ double weighted_quantile(const struct weighted *sorted, size_t count, double qua
  * Estimates of quantiles by a bootstrap of whole blocks, which keeps what neighbours have in common: blocks are drawn with
  * replacement, and the quantile of what they hold is taken, some hundred times. Done with blocks as given and with pairs of neighbours as
  * blocks, of which the larger variance counts: where longer blocks vary more than they should, values depend on each other
- * over longer times. blocks: even, 4 to 4096; each holds values. quantiles in ascending order. -ENOMEM.
+ * over longer times. blocks: even, 4 to BLOCKS_MAX; each holds values. quantiles in ascending order. -ENOMEM.
  */
 int block_quantiles(const struct weighted *sorted, size_t count, unsigned int blocks, const double *quantiles,
 		    size_t quantile_count, __u64 seed, struct estimate *estimates);
