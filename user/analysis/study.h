@@ -15,6 +15,7 @@
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <xputrace/target.h>
 
@@ -85,10 +86,10 @@ struct study_sample {
 	__u64 start, duration;
 	__u64 component[STUDY_COMPONENTS];
 	__u64 queue, device, tracing;
+	__u64 operators; /* ns during which one ran on its thread */
 	__u64 number;	 /* of the inference in its program */
 	__u64 bytes;	 /* 0: unknown */
 	__u32 tokens;	 /* 0: none, or unknown */
-	__u32 operators; /* sum of self times in units of 1024 ns; 0: none were recorded */
 	__u32 tgid, tid;
 	__u32 jobs, minor_faults, major_faults, voluntary, involuntary;
 	__u16 input;  /* index of the recording */
@@ -114,10 +115,11 @@ struct study_operator {
 	bool apart; /* on other threads than its inference: in no partition, and without shares */
 };
 
-/* Who ran in place of the threads of a program (reason PREEMPTED), or woke them. */
+/* Who ran in place of the threads of a program (reason PREEMPTED), or woke them; in all inferences of a cohort. */
 struct study_party {
 	enum xpt_off_cpu reason;
-	char name[XPT_TASK_NAME_LEN]; /* of the thread; "": an interrupt, or nobody known */
+	bool interrupt;		      /* that woke it: no thread */
+	char name[XPT_TASK_NAME_LEN]; /* of the thread; "": not known */
 	__u32 tgid;		      /* 0: of the kernel, or several */
 	__u64 times, time;	      /* ns that the thread did not run; of reasons: was blocked */
 };
@@ -276,7 +278,6 @@ struct study {
 	const struct study_counter *counters;
 	size_t counter_count;
 	__u64 lost[XPT_LOSS_MAX];
-	__u64 memory; /* bytes that it has allocated itself, without the models */
 };
 
 struct study_options {
@@ -293,7 +294,7 @@ struct study_options {
 	__u64 from, to; /* of each recording */
 	__u64 seed;	/* of what is drawn by chance; the same gives the same */
 	bool details;	/* keeps inferences in full, and what is over time */
-	void (*progress)(void *context, __u64 done, __u64 total); /* bytes; NULL: none */
+	void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes; NULL: none */
 	void *progress_context;
 };
 

@@ -3,13 +3,11 @@
 #include <xputrace/report.h>
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/reading.h"
 #include "base/core/options.h"
 #include "base/core/process.h"
 #include "base/file/file.h"
@@ -23,45 +21,26 @@
 #include "session/core/output.h"
 #include "session/offline/report_filter.h"
 
-#define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
-#define BESIDE_BYTES (8u << 20)	 /* of a recording, from which on a process of its own writes */
+#define BESIDE_BYTES (8u << 20) /* of a recording, from which on a process of its own writes */
 
-/* One time through the recording. */
-struct reading {
-	struct recording_reader *reader;
-	struct chooser *chooser; /* of what the recording was limited to */
-	struct model *model;
-};
-
-/* times: how often it is read; before: bytes that were read the times before. */
-static int read_all(const struct log *log, const struct xpt_report_options *options, struct reading *reading,
-		    struct report_filter *filter, unsigned int times, __u64 before)
+static bool takes(void *filter, const struct xpt_record_header *record)
 {
-	const struct xpt_record_header *record;
-	struct recording_reader *reader = reading->reader;
-	__u64 next = PROGRESS_STEP;
-	int result, error;
+	return report_filter_takes(filter, record);
+}
 
-	while ((result = recording_reader_next(reader, &record)) == 1) {
-		if (options->progress && recording_reader_position(reader) >= next) {
-			options->progress(options->progress_context, before + recording_reader_position(reader),
-					  recording_reader_size(reader) * times);
-			next = recording_reader_position(reader) + PROGRESS_STEP;
-		}
-		error = chooser_record(reading->chooser, record);
-		if (error == -EINVAL || error == -ENOSPC) {
-			log_error(log, "%s: the choice of programs in it is damaged", options->input);
-			return -EBADMSG;
-		}
-		if (!error && !report_filter_takes(filter, record))
-			continue;
-		error = error ?: model_feed(reading->model, record);
-		if (error && error != -EBADMSG)
-			return error;
-	}
-	/* Of a recording without an end only this delivers what came last: what is malformed is dropped here, too. */
-	error = model_flush(reading->model);
-	return error && error != -EBADMSG ? error : result;
+/* first: of two times. before: bytes that were read the time before. */
+static int read_all(const struct log *log, const struct xpt_report_options *options, struct reading *reading,
+		    struct report_filter *filter, bool first, __u64 before)
+{
+	const struct reading_pass pass = { .log = log,
+					   .takes = takes,
+					   .context = filter,
+					   .progress = options->progress,
+					   .progress_context = options->progress_context,
+					   .before = before,
+					   .after = first ? recording_reader_size(reading->reader) : 0 };
+
+	return reading_all(reading, &pass);
 }
 
 /* ---- a row an inference ---- */
@@ -139,65 +118,6 @@ static int table_close(struct table *table)
 	return error ?: closed;
 }
 
-/* ---- reading ---- */
-
-static int reading_open(struct reading *reading, const struct log *log, const char *name, int input)
-{
-	int error = recording_reader_create(log, name, input, &reading->reader);
-
-	error = error ?: model_create(log, &reading->model);
-	error = error ?: chooser_create(&(struct chooser_options){ .log = log }, &reading->chooser);
-	return error ?: chooser_join(reading->chooser, reading->model);
-}
-
-static void reading_close(struct reading *reading)
-{
-	model_free(reading->model);
-	chooser_free(reading->chooser);
-	recording_reader_close(reading->reader);
-}
-
-/* ---- standard input ---- */
-
-/* A copy without a name, which can be read twice; a descriptor or -errno. */
-static int copy_input(const struct log *log)
-{
-	int copy = open_temporary(), error = copy < 0 ? copy : 0;
-	char bytes[65536];
-	ssize_t got;
-
-	while (!error && (got = read(STDIN_FILENO, bytes, sizeof(bytes)))) {
-		if (got < 0 && errno != EINTR)
-			error = -errno;
-		else if (got > 0)
-			error = file_write(copy, bytes, got);
-	}
-	if (!error)
-		return copy;
-	log_error(log, "standard input cannot be copied to a temporary file: %s", strerror(-error));
-	if (copy >= 0)
-		close(copy);
-	return error;
-}
-
-/* A descriptor of the input that can be read `times` times, or -errno. */
-static int open_input(const struct log *log, const char *path, unsigned int times)
-{
-	struct pollfd ready = { .fd = STDIN_FILENO, .events = POLLIN };
-	struct stat status;
-	int descriptor;
-
-	if (strcmp(path, "-"))
-		return recording_open(log, path);
-	if (fstat(STDIN_FILENO, &status))
-		return -errno;
-	if (times > 1 && !S_ISREG(status.st_mode))
-		return copy_input(log);
-	poll(&ready, 1, -1); /* the writer may be slow */
-	descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	return descriptor < 0 ? -errno : descriptor;
-}
-
 /* ---- reports ---- */
 
 /* Both times of a filter or table; reading: open for the last one when it returns 0 or -ENODATA. */
@@ -231,7 +151,7 @@ static int find(struct run *run)
 	error = error ?: report_filter_find(run->filter, run->first.model);
 	if (error)
 		return error;
-	error = read_all(run->log, run->options, &run->first, run->filter, 2, 0);
+	error = read_all(run->log, run->options, &run->first, run->filter, true, 0);
 	if (error == -E2BIG || !error || error == -ENODATA)
 		error = report_filter_found(run->filter);
 	return error;
@@ -368,7 +288,7 @@ static int report(struct run *run, bool twice)
 		model_set_whole(run->last.model, run->first.model);
 	report_filter_join(run->filter, run->last.model);
 	error = open_outputs(run);
-	ending = error ?: read_all(run->log, options, &run->last, run->filter, twice ? 2 : 1, before);
+	ending = error ?: read_all(run->log, options, &run->last, run->filter, false, before);
 	if (run->trace) {
 		written = event_file_close(run->trace, run->last.model);
 		ending = written ?: ending;
@@ -405,8 +325,8 @@ static int run_open(struct run *run, const struct log *log, const struct xpt_rep
 	run->log = log;
 	run->options = options;
 	run->table.file.descriptor = -1;
-	run->name = strcmp(options->input, "-") ? options->input : "standard input";
-	run->input = open_input(log, options->input, twice ? 2 : 1);
+	run->name = reading_name(options->input);
+	run->input = reading_open_input(log, options->input, twice ? 2 : 1);
 	return run->input < 0 ? run->input : report(run, twice);
 }
 
