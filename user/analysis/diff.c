@@ -349,6 +349,8 @@ static int note_machines(struct diff *diff, const struct study *before, const st
 	return error;
 }
 
+#define TRACING_SHARE 0.1 /* of an inference's time; what probes take is measured within some percent of that */
+
 /* What tracing itself has done to the durations. */
 static int note_tracing(struct diff *diff, const struct matching *matching)
 {
@@ -362,7 +364,7 @@ static int note_tracing(struct diff *diff, const struct matching *matching)
 			continue;
 		old = &matching->study[0]->programs[matching->partner[1][i]].all.mean;
 		change = new->tracing - old->tracing;
-		if (old->duration > 0 && fabs(change) > 0.02 * old->duration)
+		if (old->duration > 0 && fabs(change) > TRACING_SHARE * old->duration)
 			error = add_note(diff,
 					 "%s: tracing took %.3g us of an inference before and %.3g us after: "
 					 "changes of that size may be of tracing alone",

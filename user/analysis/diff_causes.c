@@ -34,24 +34,29 @@ static double off_cpu(const struct diff_window *window)
 	return sum;
 }
 
-/* ns that the thread ran in the operator. */
-static double operator_cpu(const struct builder *builder, int s, size_t which)
+/* ns that the thread ran in each operator, instead of their self times. */
+static void take_off_cpu(struct builder *builder, int s, int ran)
 {
 	const struct study_program *program = builder->side[s].program;
 	const struct study_cohort *cohort = builder->slow ? &program->slow : &program->typical;
-	const struct study_operator *operator;
-	const struct study_share *share;
-	double off = 0;
+	struct diff_window *window = &builder->window[s];
+	const double all = off_cpu(window);
+	double off = 0, sum = 0;
 
-	if (which == ~0ul)
-		return 0;
-	operator= & program->operators[which];
-	share = builder->slow ? &operator->slow : & operator->typical;
 	for (int c = COMPONENT_WAITED; c < COMPONENT_UNKNOWN; c++)
 		off += cohort->mean.component[c];
-	if (off > 0)
-		off = fmin(1, (share->waited + share->blocked) / off) * off_cpu(&builder->window[s]);
-	return fmax(0, builder->window[s].operators[which] - off);
+	for (size_t i = 0; i < program->operator_count; i++) {
+		const struct study_operator *operator= & program->operators[i];
+		const struct study_share *share = builder->slow ? &operator->slow : & operator->typical;
+
+		if (off > 0)
+			window->operators[i] = fmax(0, window->operators[i] -
+							       fmin(1, (share->waited + share->blocked) / off) * all);
+		sum += window->operators[i];
+	}
+	/* They cannot have run longer than the thread. */
+	for (size_t i = 0; i < program->operator_count && sum > window->component[ran]; i++)
+		window->operators[i] *= window->component[ran] / sum;
 }
 
 static int add_part(struct builder *builder, enum xpt_diff_kind kind, const char *name, double before, double after)
@@ -67,18 +72,22 @@ static int add_operators(struct builder *builder, int ran)
 {
 	const struct study_program *before = builder->side[0].program, *after = builder->side[1].program;
 	double outside[2] = { builder->window[0].component[ran], builder->window[1].component[ran] };
+	const double *self[2] = { builder->window[0].operators, builder->window[1].operators };
 	int error = 0;
+
+	take_off_cpu(builder, 0, ran);
+	take_off_cpu(builder, 1, ran);
 
 	for (size_t i = 0; i < after->operator_count && !error; i++) {
 		const size_t other = diff_find_operator(before, &after->operators[i]);
-		const double old = operator_cpu(builder, 0, other), new = operator_cpu(builder, 1, i);
+		const double old = other == ~0ul ? 0 : self[0][other], new = self[1][i];
 
 		outside[0] -= old;
 		outside[1] -= new;
 		error = add_part(builder, XPT_DIFF_OPERATOR, after->operators[i].label, old, new);
 	}
 	for (size_t i = 0; i < before->operator_count && !error; i++) {
-		const double old = operator_cpu(builder, 0, i);
+		const double old = self[0][i];
 
 		if (diff_find_operator(after, &before->operators[i]) != ~0ul)
 			continue;

@@ -48,6 +48,18 @@ struct diff_pair {
 /* -ENOMEM. */
 int diff_pair_create(struct diff_pair *pair);
 void diff_pair_free(struct diff_pair *pair);
+#define UNITS_LEAST 4 /* blocks on a side that something is tested by */
+
+/* Whether each recording is one value, where so many of them have it. */
+bool diff_by_recording(size_t before, size_t after);
+/* Figures are means over groups: of recordings where these are values, else there is one. */
+size_t diff_groups(const struct diff_pair *pair, const struct diff_side *side);
+/* The samples of a group, or with ~0 those of any unit, or with ~1 all, by duration; to be freed. NULL: no memory. */
+struct weighted *diff_sort(const struct diff_side *side, unsigned int group, size_t *count);
+/* What recordings differ by without being seen to: share of a figure of which so much is waiting for a CPU. */
+void diff_add_noise(struct estimate *estimate, double share, double value, double waited);
+void diff_fill_row(struct xpt_diff_row *row, double before, double after, const struct difference *difference);
+
 /* Appends; p values are not adjusted. -ENOMEM. */
 int diff_rows(struct diff_pair *pair, struct xpt_diff_row **rows, size_t *count);
 int diff_counter_rows(const struct diff_options *options, const struct study *before, const struct study *after,

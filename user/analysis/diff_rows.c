@@ -8,111 +8,11 @@
 #include "analysis/diff_private.h"
 #include "base/core/vec.h"
 
-#define RECORDINGS_LEAST 4    /* of both sides together, */
-#define RECORDINGS_ONE_SIDE 3 /* and of one of them: each is one value then */
-#define UNITS_LEAST 4	      /* blocks */
-#define TAIL_LEAST 5	      /* inferences beyond a quantile that is tested by blocks */
-
-/* ---- units ---- */
-
-/* Whether each recording is one value. */
-static bool is_by_recording(size_t before, size_t after)
-{
-	return before + after >= RECORDINGS_LEAST && (before > after ? before : after) >= RECORDINGS_ONE_SIDE;
-}
-
-/* How many samples each recording has, and which of those with any it is: index[input]. */
-static unsigned int count_recordings(const struct diff_side *side, size_t *counts, unsigned int *index)
-{
-	const struct study_program *program = side->program;
-	unsigned int recordings = 0;
-
-	for (size_t i = 0; i < program->sample_count; i++)
-		counts[program->samples[i].input]++;
-	for (size_t i = 0; i < side->study->input_count; i++)
-		index[i] = counts[i] ? recordings++ : ~0u;
-	return recordings;
-}
-
-/* Blocks of equal numbers of samples in order of time; a recording with few has fewer, or none. */
-static unsigned int assign_blocks(struct diff_side *side, const size_t *counts)
-{
-	const struct study_program *program = side->program;
-	const size_t inputs = side->study->input_count;
-	unsigned int *first = calloc(inputs, sizeof(*first)), units = 0;
-	size_t *seen = calloc(inputs, sizeof(*seen)), *blocks = calloc(inputs, sizeof(*blocks));
-
-	if (!first || !seen || !blocks) {
-		units = ~0u;
-		goto out;
-	}
-	for (size_t i = 0; i < inputs; i++) {
-		blocks[i] = counts[i] / BLOCK_LEAST >= BLOCKS ? BLOCKS : counts[i] / BLOCK_LEAST & ~1ul;
-		if (blocks[i] < UNITS_LEAST || units + blocks[i] > BLOCKS_MAX)
-			blocks[i] = 0;
-		first[i] = units;
-		units += blocks[i];
-	}
-	for (size_t i = 0; i < program->sample_count; i++) {
-		const unsigned int input = program->samples[i].input;
-
-		side->unit[i] = blocks[input] ? first[input] + seen[input]++ * blocks[input] / counts[input] : ~0u;
-	}
-out:
-	free(first);
-	free(seen);
-	free(blocks);
-	return units;
-}
-
-int diff_pair_create(struct diff_pair *pair)
-{
-	size_t *counts[2] = {};
-	unsigned int *index[2] = {};
-	int error = 0;
-
-	for (int s = 0; s < 2; s++) {
-		struct diff_side *side = &pair->side[s];
-
-		side->unit = calloc(side->program->sample_count ?: 1, sizeof(*side->unit));
-		counts[s] = calloc(side->study->input_count ?: 1, sizeof(*counts[s]));
-		index[s] = calloc(side->study->input_count ?: 1, sizeof(*index[s]));
-		if (!side->unit || !counts[s] || !index[s]) {
-			error = -ENOMEM;
-			goto out;
-		}
-		side->recordings = count_recordings(side, counts[s], index[s]);
-	}
-	pair->by_recording = is_by_recording(pair->side[0].recordings, pair->side[1].recordings);
-	for (int s = 0; s < 2; s++) {
-		struct diff_side *side = &pair->side[s];
-
-		side->units = pair->by_recording ? side->recordings : assign_blocks(side, counts[s]);
-		if (side->units == ~0u)
-			error = -ENOMEM;
-		for (size_t i = 0; pair->by_recording && i < side->program->sample_count; i++)
-			side->unit[i] = index[s][side->program->samples[i].input];
-	}
-out:
-	for (int s = 0; s < 2; s++) {
-		free(counts[s]);
-		free(index[s]);
-	}
-	return error;
-}
-
-void diff_pair_free(struct diff_pair *pair)
-{
-	free(pair->side[0].unit);
-	free(pair->side[1].unit);
-}
+#define STATE_LEAST 0.001 /* of the mean duration */
+#define MIDDLE_REACH 0.45 /* around the median: inferences that operators are compared in */
+#define TAIL_LEAST 5	  /* inferences beyond a quantile that is tested by blocks */
 
 /* ---- figures of a side ---- */
-
-static size_t group_count(const struct diff_pair *pair, const struct diff_side *side)
-{
-	return pair->by_recording ? side->recordings : 1;
-}
 
 /* Of a sample: a component, or one of these. */
 enum {
@@ -147,7 +47,7 @@ struct figure {
 
 static int figure_begin(struct figure *figure, const struct diff_pair *pair, const struct diff_side *side)
 {
-	*figure = (struct figure){ .values = calloc(group_count(pair, side) ?: 1, sizeof(double)) };
+	*figure = (struct figure){ .values = calloc(diff_groups(pair, side) ?: 1, sizeof(double)) };
 	return figure->values ? 0 : -ENOMEM;
 }
 
@@ -167,8 +67,7 @@ static size_t figure_value(struct figure *figure, size_t groups)
 	return known;
 }
 
-/* What recordings differ by without being seen to: of a figure of which so much is waiting for a CPU. */
-static void add_noise(struct estimate *estimate, double share, double value, double waited)
+void diff_add_noise(struct estimate *estimate, double share, double value, double waited)
 {
 	const double own = share * fmax(0, value - waited), wait = share > 0 ? fmin(waited, value) : 0;
 	const double variance = estimate->variance + own * own + wait * wait;
@@ -238,7 +137,7 @@ static int mean_figure(const struct diff_pair *pair, const struct diff_side *sid
 
 /* ---- rows ---- */
 
-static void fill_row(struct xpt_diff_row *row, double before, double after, const struct difference *difference)
+void diff_fill_row(struct xpt_diff_row *row, double before, double after, const struct difference *difference)
 {
 	row->before = before;
 	row->after = after;
@@ -254,6 +153,7 @@ struct builder {
 	struct xpt_diff_row **rows;
 	size_t *count;
 	double waited[2]; /* share of the durations */
+	double duration;  /* ns, the larger mean; 0: not known yet */
 };
 
 /* Takes the figures and frees them. waited: how much of each is. */
@@ -265,17 +165,21 @@ static int add_row(struct builder *builder, struct xpt_diff_row row, struct figu
 	struct difference difference;
 
 	for (int s = 0; s < 2; s++) {
-		known[s] = figure_value(&figures[s], group_count(pair, &pair->side[s]));
+		known[s] = figure_value(&figures[s], diff_groups(pair, &pair->side[s]));
 		if (!pair->by_recording)
-			add_noise(&figures[s].estimate, pair->options->run_noise, figures[s].value, waited[s]);
+			diff_add_noise(&figures[s].estimate, pair->options->run_noise, figures[s].value, waited[s]);
 	}
 	difference = pair->by_recording ?
 			     group_difference(figures[0].values, known[0], figures[1].values, known[1], level) :
 			     welch_difference(&figures[0].estimate, &figures[1].estimate, level);
-	fill_row(&row, figures[0].value, figures[1].value, &difference);
+	diff_fill_row(&row, figures[0].value, figures[1].value, &difference);
 	free(figures[0].values);
 	free(figures[1].values);
-	if (row.before == 0 && row.after == 0)
+	if (row.kind == XPT_DIFF_DURATION)
+		builder->duration = builder->duration ?: fmax(row.before, row.after); /* of the first row, the mean */
+	/* What takes next to nothing is no row, which all others would be adjusted for. */
+	if ((row.before == 0 && row.after == 0) ||
+	    (row.kind == XPT_DIFF_STATE && fmax(row.before, row.after) < STATE_LEAST * builder->duration))
 		return 0;
 	return vec_push(*builder->rows, *builder->count, row);
 }
@@ -321,29 +225,11 @@ double diff_quantile_reach(const char *name, double *quantile)
 	return 0;
 }
 
-/* The samples of a group, or with ~0 those of any unit, or with ~1 all, by duration. NULL: no memory. */
-static struct weighted *sort_samples(const struct diff_side *side, unsigned int group, size_t *count)
-{
-	const struct study_program *program = side->program;
-	struct weighted *sorted = calloc(program->sample_count ?: 1, sizeof(*sorted));
-
-	*count = 0;
-	for (size_t i = 0; sorted && i < program->sample_count; i++) {
-		const struct study_sample *sample = &program->samples[i];
-
-		if (group == ~1u || side->unit[i] == group || (group == ~0u && side->unit[i] != ~0u))
-			sorted[(*count)++] = (struct weighted){ sample->duration, sample->weight, side->unit[i] };
-	}
-	if (sorted)
-		weighted_sort(sorted, *count);
-	return sorted;
-}
-
 static int quantile_values(const struct diff_pair *pair, const struct diff_side *side, struct figure *figures)
 {
-	for (unsigned int group = 0; group < group_count(pair, side); group++) {
+	for (unsigned int group = 0; group < diff_groups(pair, side); group++) {
 		size_t count;
-		struct weighted *sorted = sort_samples(side, pair->by_recording ? group : ~1u, &count);
+		struct weighted *sorted = diff_sort(side, pair->by_recording ? group : ~1u, &count);
 
 		if (!sorted)
 			return -ENOMEM;
@@ -360,7 +246,7 @@ static int quantile_blocks(const struct diff_pair *pair, const struct diff_side 
 	double wanted[QUANTILES], all = 0;
 	struct estimate estimates[QUANTILES];
 	size_t count;
-	struct weighted *sorted = sort_samples(side, ~0u, &count);
+	struct weighted *sorted = diff_sort(side, ~0u, &count);
 	int error;
 
 	if (!sorted)
@@ -414,57 +300,6 @@ static int add_quantiles(struct builder *builder)
 		free(both[1].values);
 	}
 	return error;
-}
-
-/* Adds means over the samples of a group whose duration is from low to high. */
-static void add_window(const struct diff_pair *pair, const struct diff_side *side, unsigned int group, double low,
-		       double high, struct diff_window *window)
-{
-	const struct study_program *program = side->program;
-	double sums[STUDY_COMPONENTS] = {}, weight = 0;
-
-	for (size_t i = 0; i < program->sample_count; i++) {
-		const struct study_sample *sample = &program->samples[i];
-
-		if ((pair->by_recording && side->unit[i] != group) || sample->duration < low || sample->duration > high)
-			continue;
-		for (int c = 0; c < STUDY_COMPONENTS; c++)
-			sums[c] += sample->weight * (double)sample->component[c];
-		weight += sample->weight;
-	}
-	for (int c = 0; c < STUDY_COMPONENTS && weight > 0; c++)
-		window->component[c] += sums[c] / weight;
-	window->groups += weight > 0;
-	for (size_t i = 0; i < program->vector_count && window->operators; i++) {
-		const __u32 which = program->vector_samples[i];
-		const __u64 duration = program->samples[which].duration;
-
-		if ((pair->by_recording && side->unit[which] != group) || duration < low || duration > high)
-			continue;
-		for (size_t o = 0; o < program->operator_count; o++)
-			window->operators[o] += program->vectors[i * program->operator_count + o];
-		window->vectors++;
-	}
-}
-
-int diff_window(const struct diff_pair *pair, const struct diff_side *side, double quantile, double reach,
-		struct diff_window *window)
-{
-	for (unsigned int group = 0; group < group_count(pair, side); group++) {
-		size_t count;
-		struct weighted *sorted = sort_samples(side, pair->by_recording ? group : ~1u, &count);
-
-		if (!sorted)
-			return -ENOMEM;
-		add_window(pair, side, group, weighted_quantile(sorted, count, quantile - reach),
-			   weighted_quantile(sorted, count, quantile + reach), window);
-		free(sorted);
-	}
-	for (int c = 0; c < STUDY_COMPONENTS && window->groups; c++)
-		window->component[c] /= window->groups;
-	for (size_t o = 0; window->vectors && o < side->program->operator_count; o++)
-		window->operators[o] /= window->vectors;
-	return 0;
 }
 
 /* ---- throughput ---- */
@@ -543,39 +378,77 @@ size_t diff_find_operator(const struct study_program *program, const struct stud
 	return found;
 }
 
-static int operator_figure(const struct diff_pair *pair, const struct diff_side *side, size_t which,
-			   struct figure *figure)
+/* The durations between which the middle inferences of each group are: of the slow ones, waiting would hide what operators do. */
+struct middle {
+	double *low, *high; /* [groups] */
+	double waited;	    /* share of their time */
+};
+
+static int find_middle(const struct diff_pair *pair, const struct diff_side *side, struct middle *middle)
+{
+	struct diff_window window = {};
+	const size_t groups = diff_groups(pair, side);
+	double duration = 0;
+	int error = diff_window(pair, side, 0.5, MIDDLE_REACH, &window);
+
+	middle->low = calloc(groups ?: 1, sizeof(double));
+	middle->high = calloc(groups ?: 1, sizeof(double));
+	if (!middle->low || !middle->high)
+		return -ENOMEM;
+	for (unsigned int group = 0; group < groups && !error; group++) {
+		size_t count;
+		struct weighted *sorted = diff_sort(side, pair->by_recording ? group : ~1u, &count);
+
+		if (!sorted)
+			return -ENOMEM;
+		middle->low[group] = weighted_quantile(sorted, count, 0.5 - MIDDLE_REACH);
+		middle->high[group] = weighted_quantile(sorted, count, 0.5 + MIDDLE_REACH);
+		free(sorted);
+	}
+	for (int c = 0; c < STUDY_COMPONENTS; c++)
+		duration += window.component[c];
+	middle->waited = duration > 0 ? window.component[COMPONENT_WAITED] / duration : 0;
+	return error;
+}
+
+static int operator_figure(const struct diff_pair *pair, const struct diff_side *side, const struct middle *middle,
+			   size_t which, struct figure *figure)
 {
 	const struct study_program *program = side->program;
 	struct ratio ratio;
 	int error = ratio_begin(&ratio, side);
 
-	for (size_t i = 0; !error && i < program->vector_count; i++)
-		ratio_add(&ratio, side->unit[program->vector_samples[i]],
-			  which == ~0ul ? 0 : program->vectors[i * program->operator_count + which], 1);
+	for (size_t i = 0; !error && i < program->vector_count; i++) {
+		const __u32 sample = program->vector_samples[i];
+		const __u64 duration = program->samples[sample].duration;
+		const unsigned int group = pair->by_recording ? side->unit[sample] : 0;
+
+		if (duration >= middle->low[group] && duration <= middle->high[group])
+			ratio_add(&ratio, side->unit[sample],
+				  which == ~0ul ? 0 : program->vectors[i * program->operator_count + which], 1);
+	}
 	ratio_figure(&ratio, pair, side, figure);
-	/* Of one recording it is known exactly. */
-	if (!pair->by_recording && which != ~0ul && program->all.operators)
-		figure->values[0] = figure->estimate.value = program->operators[which].self / program->all.operators;
 	return error;
 }
 
-static int add_operator(struct builder *builder, const struct study_operator *operator, const size_t which[2])
+static int add_operator(struct builder *builder, const struct middle middle[2], const struct study_operator *operator,
+			const size_t which[2])
 {
 	struct diff_pair *pair = builder->pair;
 	struct figure figures[2] = {};
 	struct xpt_diff_row row = { .kind = XPT_DIFF_OPERATOR, .name = operator->label, .unit = "ns" };
+	const size_t count = *builder->count;
 	double waited[2];
 	int error = 0;
 
 	for (int s = 0; s < 2 && !error; s++) {
 		error = figure_begin(&figures[s], pair, &pair->side[s]);
-		error = error ?: operator_figure(pair, &pair->side[s], which[s], &figures[s]);
-		waited[s] = builder->waited[s] * figures[s].estimate.value;
+		error = error ?: operator_figure(pair, &pair->side[s], &middle[s], which[s], &figures[s]);
+		waited[s] = middle[s].waited * figures[s].estimate.value;
 	}
 	error = error ?: add_row(builder, row, figures, waited);
-	if (!error && *builder->count) {
-		struct xpt_diff_row *added = &(*builder->rows)[*builder->count - 1];
+	if (!error && *builder->count > count) {
+		struct xpt_diff_row *added = &(*builder->rows)[count];
 
 		if (which[0] == ~0ul)
 			added->before = added->percent = NAN;
@@ -588,21 +461,28 @@ static int add_operator(struct builder *builder, const struct study_operator *op
 static int add_operators(struct builder *builder)
 {
 	const struct study_program *before = builder->pair->side[0].program, *after = builder->pair->side[1].program;
+	struct middle middle[2] = {};
 	int error = 0;
 
 	if (!before->vector_count || !after->vector_count)
 		return 0;
+	for (int s = 0; s < 2; s++)
+		error = error ?: find_middle(builder->pair, &builder->pair->side[s], &middle[s]);
 	for (size_t i = 0; i < after->operator_count && i < DIFF_ROWS_MAX && !error; i++) {
 		const size_t which[2] = { diff_find_operator(before, &after->operators[i]), i };
 
 		if (!after->operators[i].apart)
-			error = add_operator(builder, &after->operators[i], which);
+			error = add_operator(builder, middle, &after->operators[i], which);
 	}
 	for (size_t i = 0; i < before->operator_count && i < DIFF_ROWS_MAX && !error; i++) {
 		const size_t which[2] = { i, ~0ul };
 
 		if (!before->operators[i].apart && diff_find_operator(after, &before->operators[i]) == ~0ul)
-			error = add_operator(builder, &before->operators[i], which);
+			error = add_operator(builder, middle, &before->operators[i], which);
+	}
+	for (int s = 0; s < 2; s++) {
+		free(middle[s].low);
+		free(middle[s].high);
 	}
 	return error;
 }
@@ -624,7 +504,9 @@ static double waited_share(const struct diff_side *side)
 int diff_rows(struct diff_pair *pair, struct xpt_diff_row **rows, size_t *count)
 {
 	const struct study_program *before = pair->side[0].program, *after = pair->side[1].program;
-	struct builder builder = { pair, rows, count, { waited_share(&pair->side[0]), waited_share(&pair->side[1]) } };
+	struct builder builder = {
+		pair, rows, count, { waited_share(&pair->side[0]), waited_share(&pair->side[1]) }, 0
+	};
 	int error = add_mean(&builder, XPT_DIFF_DURATION, "mean", "ns", MEASURE_DURATION);
 
 	error = error ?: add_quantiles(&builder);
@@ -637,87 +519,4 @@ int diff_rows(struct diff_pair *pair, struct xpt_diff_row **rows, size_t *count)
 		error = error ?: add_mean(&builder, XPT_DIFF_DEVICE, "queue", "ns", MEASURE_QUEUE);
 	}
 	return error ?: add_operators(&builder);
-}
-
-/* ---- counters ---- */
-
-/* Means of blocks of bins. */
-static struct estimate counter_estimate(const struct study *study, const struct study_counter *counter)
-{
-	double sums[BLOCKS] = {}, weights[BLOCKS] = {};
-	struct estimate estimate;
-	unsigned int with = 0;
-
-	for (unsigned int i = 0; i < study->bins; i++) {
-		if (isnan(counter->mean[i]))
-			continue;
-		sums[i * BLOCKS / study->bins] += counter->mean[i];
-		weights[i * BLOCKS / study->bins]++;
-	}
-	for (unsigned int i = 0; i < BLOCKS; i++)
-		with += weights[i] > 0;
-	estimate = block_mean(sums, weights, BLOCKS);
-	if (with < BLOCKS / 2)
-		estimate.dof = 0;
-	estimate.value = counter->counter->mean;
-	return estimate;
-}
-
-/* Values of the recordings that have a counter of this name; *estimate is of the last one. NULL: no memory. */
-static double *counter_values(const struct study *study, const char *name, size_t *count, struct estimate *estimate)
-{
-	double *values = calloc(study->counter_count ?: 1, sizeof(*values));
-
-	for (size_t i = 0; values && i < study->counter_count; i++) {
-		const struct model_counter *counter = study->counters[i].counter;
-
-		if (strcmp(counter->name, name) || !counter->emitted)
-			continue;
-		values[(*count)++] = counter->mean;
-		*estimate = counter_estimate(study, &study->counters[i]);
-	}
-	return values;
-}
-
-static int add_counter(const struct diff_options *options, const struct study *before, const struct study *after,
-		       const struct model_counter *counter, struct xpt_diff_row **rows, size_t *count)
-{
-	struct estimate estimates[2] = {};
-	size_t known[2] = {};
-	double *values[2] = { counter_values(before, counter->name, &known[0], &estimates[0]),
-			      counter_values(after, counter->name, &known[1], &estimates[1]) };
-	struct xpt_diff_row row = { .kind = XPT_DIFF_COUNTER, .name = counter->name, .unit = counter->unit };
-	struct difference difference;
-	int error = values[0] && values[1] ? 0 : -ENOMEM;
-
-	if (!error && known[0]) {
-		for (int s = 0; s < 2; s++)
-			add_noise(&estimates[s], options->run_noise, fabs(estimates[s].value), 0);
-		difference = is_by_recording(known[0], known[1]) ?
-				     group_difference(values[0], known[0], values[1], known[1], options->level) :
-				     welch_difference(&estimates[0], &estimates[1], options->level);
-		fill_row(&row, mean_estimate(values[0], known[0]).value, mean_estimate(values[1], known[1]).value,
-			 &difference);
-		error = vec_push(*rows, *count, row);
-	}
-	free(values[0]);
-	free(values[1]);
-	return error;
-}
-
-int diff_counter_rows(const struct diff_options *options, const struct study *before, const struct study *after,
-		      struct xpt_diff_row **rows, size_t *count)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < after->counter_count && *count < DIFF_ROWS_MAX && !error; i++) {
-		const struct model_counter *counter = after->counters[i].counter;
-		bool seen = false;
-
-		for (size_t k = 0; k < i; k++)
-			seen = seen || !strcmp(after->counters[k].counter->name, counter->name);
-		if (counter->emitted && !seen)
-			error = add_counter(options, before, after, counter, rows, count);
-	}
-	return error;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A comparison as tables. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,14 @@
 
 /* ---- values ---- */
 
-static void __attribute__((format(printf, 2, 3))) text_format(struct text *text, const char *format, double value)
+static void __attribute__((format(printf, 2, 3))) text_format(struct text *text, const char *format, ...)
 {
-	char number[64];
+	char number[256];
+	va_list list;
 
-	snprintf(number, sizeof(number), format, value);
+	va_start(list, format);
+	vsnprintf(number, sizeof(number), format, list);
+	va_end(list);
 	text_string(text, number);
 }
 
@@ -351,10 +355,10 @@ static void add_checks(struct text *text, const struct xpt_diff *diff)
 	for (size_t i = 0; i < diff->check_count; i++) {
 		const struct xpt_diff_check *check = XPT_AT(diff->checks, diff->check_size, i);
 
-		text_string(text, check->failed ? "FAILED: " : "passed: ");
+		text_string(text, check->failed ? "FAILED: " : check->row ? "passed: " : "not checked: ");
 		add_name(text, check->condition);
 		if (!check->row) {
-			text_literal(text, ": there is no such row on both sides\n");
+			text_literal(text, ": there is no such row of this unit on both sides\n");
 			continue;
 		}
 		text_literal(text, ": ");
@@ -381,8 +385,7 @@ static void add_summary(struct text *text, const struct xpt_diff *diff)
 	text_literal(text, " of ");
 	add_count(text, diff->tested, "row differs", "rows differ");
 	text_literal(text, " by more than noise (*)");
-	text_format(text, " at the level of %g%%; intervals are of ", 100 * diff->level);
-	text_format(text, "%g%%\n", 100 * (1 - diff->level));
+	text_format(text, " at the level of %g%%; intervals are of %g%%\n", 100 * diff->level, 100 * (1 - diff->level));
 	for (size_t i = 0; i < diff->program_count; i++)
 		blocks = blocks || !XPT_AT(diff->programs, diff->program_size, i)->by_recording;
 	if (blocks && diff->run_noise > 0)

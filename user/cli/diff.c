@@ -149,7 +149,7 @@ static bool add_path(struct string_list *list, const char *path)
 	int error = -ENOMEM;
 
 	if (stat(path, &status) || !S_ISDIR(status.st_mode))
-		return string_list_add(list, path) || exit_failed(error) < 0;
+		return string_list_add(list, path) || !exit_failed(error);
 	error = add_folder(list, path);
 	if (!error)
 		return true;
@@ -212,17 +212,15 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 	status_draw(text);
 }
 
-static int write_json(const char *path, const struct xpt_diff *diff, int status)
+static int write_json(struct summary_json *summary, const struct xpt_diff *diff, int status)
 {
-	struct summary_json summary;
-	char *json;
-	int error = xpt_diff_json(diff, &json);
+	char *json = NULL;
+	int error = summary->path ? xpt_diff_json(diff, &json) : 0;
 
 	if (error)
 		return exit_failed(error);
-	summary_json_begin(&summary, path, "diff");
-	summary_json_members(&summary, json);
-	return summary_json_end(&summary, status);
+	summary_json_members(summary, json);
+	return summary_json_end(summary, status);
 }
 
 static int print_text(const struct xpt_diff *diff, bool all)
@@ -249,7 +247,7 @@ static int judge(const struct xpt_diff *diff)
 			continue;
 		fprintf(stderr, "xputrace diff: --fail-if '");
 		print_name(stderr, check->condition, 0);
-		fprintf(stderr, "': there is no such row on both sides\n");
+		fprintf(stderr, "': there is no such row of this unit on both sides\n");
 		status = status ?: EXIT_FAILED;
 	}
 	return status;
@@ -259,17 +257,20 @@ static int run_diff(const struct diff_context *context, const struct xpt_diff_op
 {
 	const bool tables = !context->session.quiet && !(context->json && !strcmp(context->json, "-"));
 	struct xpt_diff *diff = NULL;
+	struct summary_json summary;
 	int status, error;
 
+	summary_json_begin(&summary, context->json, "diff");
 	confine(options, context->json);
 	error = xpt_diff_create(options, &diff);
 	status_clear();
-	if (error)
+	if (error) {
+		text_free(&summary.text);
 		return error == -EINVAL ? EXIT_USAGE : exit_failed(error);
+	}
 	status = tables ? print_text(diff, context->all) : 0;
 	status = status ?: judge(diff);
-	if (context->json)
-		status = write_json(context->json, diff, status);
+	status = write_json(&summary, diff, status);
 	xpt_diff_free(diff);
 	return status;
 }

@@ -252,7 +252,7 @@ static int write_file(const char *path, struct text *text)
 	if (gzip_is_name(path))
 		error = tailed_file_compress(&file);
 	if (!error && !file.seekable)
-		error = tailed_file_detach(&file, &stopped);
+		tailed_file_detach(&file, &stopped); /* where no process may be started any more, this one writes */
 	file.patient = true;
 	error = error ?: tailed_file_append(&file, text, "", 0, true);
 	closed = tailed_file_close(&file);
