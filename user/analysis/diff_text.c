@@ -11,6 +11,7 @@
 
 #define UNCHANGED_SHOWN 20 /* programs and rows without significant changes that are named */
 #define PARTS_SHOWN 6
+#define NAME_ROOM 16 /* columns of a row's name beyond the least */
 
 /* ---- values ---- */
 
@@ -177,6 +178,8 @@ static int print_rows(FILE *out, unsigned int width, const struct xpt_diff_row *
 		}
 		++*left_out;
 	}
+	/* Names are worth more than the intervals, where there is no room for both. */
+	columns.column[5].hidden = width && columns_least_width(&columns) + NAME_ROOM > width;
 	if (shown)
 		error = columns_print(&columns, out, width);
 	columns_free(&columns);
