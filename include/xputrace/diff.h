@@ -170,11 +170,11 @@ struct xpt_diff_options {
 XPT_API int xpt_diff_check_condition(const char *condition, char *reason, size_t size);
 
 /*
- * Reads both sides and compares them. Everything in *diff lives until xpt_diff_free(). Errors as of xpt_report_create(); a recording
+ * Reads both sides and compares them. Everything in *diff lives until xpt_diff_destroy(). Errors as of xpt_report_create(); a recording
  * that was cut short is no error but a note. -EINVAL: no recordings on a side, or an option makes no sense.
  */
 XPT_API int xpt_diff_create(const struct xpt_diff_options *options, struct xpt_diff **diff);
-XPT_API void xpt_diff_free(struct xpt_diff *diff); /* NULL is allowed */
+XPT_API void xpt_diff_destroy(struct xpt_diff *diff); /* NULL is allowed */
 
 /*
  * As tables for people; safe for a terminal, terminated, to be freed by the caller. columns: width of the terminal, 0: nothing is

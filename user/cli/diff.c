@@ -271,7 +271,7 @@ static int run_diff(const struct diff_context *context, const struct xpt_diff_op
 	status = tables ? print_text(diff, context->all) : 0;
 	status = status ?: judge(diff);
 	status = write_json(&summary, diff, status);
-	xpt_diff_free(diff);
+	xpt_diff_destroy(diff);
 	return status;
 }
 

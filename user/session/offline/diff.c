@@ -121,13 +121,13 @@ int xpt_diff_create(const struct xpt_diff_options *given, struct xpt_diff **resu
 	error = copy_conditions(diff, &options);
 	error = error ?: compare(diff, &options, &log);
 	if (error)
-		xpt_diff_free(&diff->shown);
+		xpt_diff_destroy(&diff->shown);
 	else
 		*result = &diff->shown;
 	return error;
 }
 
-void xpt_diff_free(struct xpt_diff *shown)
+void xpt_diff_destroy(struct xpt_diff *shown)
 {
 	struct owned_diff *diff = shown ? container_of(shown, struct owned_diff, shown) : NULL;
 
