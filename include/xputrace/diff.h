@@ -28,7 +28,7 @@ enum xpt_diff_kind {
 	XPT_DIFF_ERRORS = 2,	 /* "errors": failed inferences, of 1 */
 	XPT_DIFF_STATE = 3,	 /* "cpu", "waited", "futex"...: time of an inference, where it went */
 	XPT_DIFF_DEVICE = 4,	 /* "device", "queue": time of an inference's jobs, may overlap */
-	XPT_DIFF_OPERATOR = 5,	 /* self time of an operator in an inference, of the middle 90 % by duration */
+	XPT_DIFF_OPERATOR = 5,	 /* self time of an operator in an inference, of the middle half by duration */
 	XPT_DIFF_COUNTER = 6,	 /* of the machine, in no program */
 	XPT_DIFF_OUTSIDE = 7,	 /* of an inference's change: CPU time outside operators */
 };

@@ -10,6 +10,7 @@
 
 #include "analysis/diff_private.h"
 #include "base/core/link.h"
+#include "base/core/text.h"
 #include "base/core/vec.h"
 
 struct diff {

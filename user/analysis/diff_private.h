@@ -4,7 +4,7 @@
 #define XPT_ANALYSIS_DIFF_PRIVATE_H
 
 #include "analysis/diff.h"
-#include "analysis/significance.h"
+#include "model/stats/significance.h"
 
 #define DIFF_ROWS_MAX 1024 /* operators of a program on each side, by the time that they take; counters */
 

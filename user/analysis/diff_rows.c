@@ -9,7 +9,7 @@
 #include "base/core/vec.h"
 
 #define STATE_LEAST 0.001 /* of the mean duration */
-#define MIDDLE_REACH 0.45 /* around the median: inferences that operators are compared in */
+#define MIDDLE_REACH 0.25 /* around the median: inferences that operators are compared in */
 #define TAIL_LEAST 5	  /* inferences beyond a quantile that is tested by blocks */
 
 /* ---- figures of a side ---- */

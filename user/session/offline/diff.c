@@ -9,6 +9,7 @@
 #include "analysis/diff_private.h"
 #include "base/core/link.h"
 #include "base/core/options.h"
+#include "report/table/diff.h"
 
 /* With what its strings are of. */
 struct owned_diff {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/diff.h"
 #include "report/table/columns.h"
+#include "report/table/diff.h"
 
 #define UNCHANGED_SHOWN 20 /* programs and rows without significant changes that are named */
 #define PARTS_SHOWN 6
@@ -314,8 +314,17 @@ static int print_unchanged(const struct xpt_diff *diff, FILE *out, unsigned int 
 			add_cell(&columns, &text);
 		}
 	}
+	text_clear(&text, 0);
 	if (count)
 		error = columns_print(&columns, out, width);
+	for (size_t i = 0; i < diff->program_count; i++) {
+		const struct xpt_diff_program *program = XPT_AT(diff->programs, diff->program_size, i);
+
+		/* One that may be another program than before. */
+		if (!program->significant && (program->match != XPT_DIFF_BY_NAME || program->model_changed))
+			add_heading(&text, program);
+	}
+	error = columns_print_text(&text, out) ?: error;
 	if (count > UNCHANGED_SHOWN)
 		fprintf(out, "(and %zu more; --all shows them)\n", count - UNCHANGED_SHOWN);
 	if (count)

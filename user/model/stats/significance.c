@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "analysis/significance.h"
+#include "model/stats/significance.h"
 
 #include <errno.h>
 #include <math.h>

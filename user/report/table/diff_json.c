@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A comparison for machines. */
-#include "analysis/diff.h"
 #include "base/core/json.h"
+#include "report/table/diff.h"
 
 static void add_rows(struct text *text, const char *key, const struct xpt_diff_row *rows, size_t size, size_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "analysis/significance.h"
+#include "model/stats/significance.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -27,7 +27,7 @@ static double normal(void)
 }
 
 /* By numerical integration of the density, elsewhere; and of tables. */
-Test(analysis_significance, student)
+Test(model_stats_significance, student)
 {
 	NEAR(student_p(2.228138852, 10), 0.05, 1e-9);
 	NEAR(student_p(-1, 1), 0.5, 1e-10);
@@ -44,7 +44,7 @@ Test(analysis_significance, student)
 	NEAR(student_t(0.01, INFINITY), 2.575829304, 1e-6);
 }
 
-Test(analysis_significance, welch)
+Test(model_stats_significance, welch)
 {
 	static const double a[] = { 27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1,
 				    21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4 },
@@ -61,7 +61,7 @@ Test(analysis_significance, welch)
 	cr_assert(isnan(welch_difference(&first, &second, 0.05).p));
 }
 
-Test(analysis_significance, groups)
+Test(model_stats_significance, groups)
 {
 	static const double base[] = { 10, 11, 12, 11, 10.5 }, one[] = { 14 }, alike[] = { 10.9, 10.9, 10.9 };
 	struct difference found = group_difference(base, 5, one, 1, 0.05);
@@ -79,7 +79,7 @@ Test(analysis_significance, groups)
 }
 
 /* One value out of line hides nothing: the ranks are as clear as they can be. */
-Test(analysis_significance, outlier)
+Test(model_stats_significance, outlier)
 {
 	static const double a[] = { 100, 101, 99, 100, 102, 98, 100, 101 },
 			    b[] = { 120, 121, 119, 122, 118, 120, 121, 5000 };
@@ -114,7 +114,7 @@ static double enumerate(const double *values, size_t count, size_t chosen)
 	return far / all;
 }
 
-Test(analysis_significance, ranks)
+Test(model_stats_significance, ranks)
 {
 	/* The tables of Mann and Whitney: U = 2 of 5 and 5; U = 0 of 5 and 5, of 4 and 4. */
 	NEAR(rank_test((double[]){ 1, 2, 3, 4, 7 }, 5, (double[]){ 5, 6, 8, 9, 10 }, 5), 8 / 252.0, 1e-12);
@@ -137,7 +137,7 @@ Test(analysis_significance, ranks)
 }
 
 /* Too many to try all choices: of one distribution, also with many values alike, p is below 5 % in 5 % of the cases. */
-Test(analysis_significance, many_ranks)
+Test(model_stats_significance, many_ranks)
 {
 	double a[30], b[30];
 	int below[2] = {};
@@ -162,7 +162,7 @@ Test(analysis_significance, many_ranks)
 }
 
 /* The example of Benjamini and Hochberg (1995): at 5 % four are discoveries. */
-Test(analysis_significance, discoveries)
+Test(model_stats_significance, discoveries)
 {
 	double p[] = { 0.4262, 0.0001, 0.0004, NAN,    0.0019, 0.0095, 0.0201, 0.0278,
 		       0.0298, 0.0344, 0.0459, 0.3240, 0.5719, 0.6528, 0.7590, 1.000 };
@@ -195,7 +195,7 @@ static struct weighted *series(size_t count, double dependence, double step)
 	return values;
 }
 
-Test(analysis_significance, quantiles)
+Test(model_stats_significance, quantiles)
 {
 	struct weighted values[] = { { 3, 1, 0 }, { 1, 2, 0 }, { 2, 1, 1 }, { 9, 4, 1 } };
 
@@ -210,7 +210,7 @@ Test(analysis_significance, quantiles)
 }
 
 /* Against theory, of independent values: the error of a quantile is sqrt(q (1 - q) / n) / density. */
-Test(analysis_significance, bootstrap)
+Test(model_stats_significance, bootstrap)
 {
 	static const double wanted[] = { 0.5, 0.9 }, theory[] = { 1.2533, 1.7094 };
 	double ratio[2] = {};
@@ -260,7 +260,7 @@ static void count_alarms(double dependence, int alarms[3])
 }
 
 /* 5 % of 100 is 5; more than 11 come with a chance of 1 in 200. */
-Test(analysis_significance, false_alarms)
+Test(model_stats_significance, false_alarms)
 {
 	static const double dependences[] = { 0, 0.9, 0.98 };
 
@@ -275,7 +275,7 @@ Test(analysis_significance, false_alarms)
 }
 
 /* What there is is found: a step of one deviation. */
-Test(analysis_significance, power)
+Test(model_stats_significance, power)
 {
 	static const double wanted[] = { 0.5, 0.9 };
 	struct estimate found[2][2];

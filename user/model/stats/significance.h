@@ -3,8 +3,8 @@
  * Whether two groups of measurements differ by more than chance. Plain numbers, no recordings: the same input gives the same
  * answer on every machine. Two-sided throughout; a p value is NaN where there is too little to test.
  */
-#ifndef XPT_ANALYSIS_SIGNIFICANCE_H
-#define XPT_ANALYSIS_SIGNIFICANCE_H
+#ifndef XPT_MODEL_STATS_SIGNIFICANCE_H
+#define XPT_MODEL_STATS_SIGNIFICANCE_H
 
 #include <linux/types.h>
 #include <stdbool.h>
