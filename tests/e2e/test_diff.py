@@ -101,9 +101,9 @@ def test_other_model():
 def test_sets():
     """A folder, a list with commas, and options name the same recordings."""
     folder = os.path.join(scratch(), "set")
-    os.mkdir(folder)
-    for number, path in enumerate((recorded(100), recorded(300))):
-        shutil.copy(path, os.path.join(folder, "%d.xpt" % number))
+    os.makedirs(os.path.join(folder, "2", "deeper"))
+    for name, path in (("1.xpt", recorded(100)), ("2/deeper/1.xpt", recorded(300))):
+        shutil.copy(path, os.path.join(folder, name))
     with open(os.path.join(folder, "notes.txt"), "w", encoding="utf-8") as file:
         file.write("no recording\n")
     listed = ",".join((recorded(100), recorded(300)))

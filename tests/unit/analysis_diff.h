@@ -36,6 +36,7 @@ struct made {
 	double runs;			  /* standard deviation between recordings, as a share */
 	double waited;			  /* ns, of 1 inference in 20 */
 	double pause;			  /* ns between inferences */
+	double device, queue;		  /* ns, of each inference; 0: no jobs */
 	double failed;			  /* share */
 	bool no_states, no_operators;
 };
@@ -52,6 +53,8 @@ static inline void made_sample(const struct made *made, struct study_sample *sam
 		self[0] += sample->component[COMPONENT_WAITED];
 	}
 	sample->duration = sample->component[COMPONENT_CPU] + sample->component[COMPONENT_WAITED];
+	sample->device = made->device * (1 + 0.02 * made_normal());
+	sample->queue = made->queue * made_uniform();
 	sample->weight = 1;
 	sample->flags = STUDY_DRAWN | STUDY_STATES | (made_uniform() < made->failed ? STUDY_FAILED : 0);
 }
@@ -99,6 +102,7 @@ static inline struct study_program made_program(const char *name, const struct m
 					 .recorded = count,
 					 .has_states = !made->no_states,
 					 .has_operators = !made->no_operators,
+					 .has_jobs = made->device > 0,
 					 .samples = samples,
 					 .sample_count = count,
 					 .operators = operators,

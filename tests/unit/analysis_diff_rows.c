@@ -189,3 +189,61 @@ Test(analysis_diff_rows, operators_come_and_go)
 	cr_assert(!made_row(diff, "small")->significant);
 	diff_free(diff);
 }
+
+/* Jobs take longer on the device; in the queue they wait as before. */
+Test(analysis_diff_rows, device)
+{
+	const struct made before = { LIKE, .device = 80000, .queue = 20000 };
+	struct made after = before;
+	struct xpt_diff *diff;
+
+	after.device = 160000;
+	diff = made_diff(&before, &after, NULL, 0);
+	cr_assert(made_row(diff, "device")->significant && !made_row(diff, "queue")->significant);
+	NEAR(made_row(diff, "device")->change, 80000, 2000);
+	NEAR(made_row(diff, "queue")->after, 10000, 1000);
+	diff_free(diff);
+}
+
+/* Values of a counter in the bins of a study, around a level. */
+static struct study counted(const char *name, double level, unsigned int recordings)
+{
+	struct study study = made_study(NULL, 0, recordings);
+	struct study_counter *counters = calloc(recordings, sizeof(*counters));
+
+	study.bins = 100;
+	for (unsigned int i = 0; i < recordings; i++) {
+		struct model_counter *counter = calloc(1, sizeof(*counter));
+		float *mean = calloc(study.bins, sizeof(*mean));
+
+		*counter = (struct model_counter){ .name = name, .unit = "W", .emitted = 100 };
+		for (unsigned int b = 0; b < study.bins; b++) {
+			mean[b] = level * (1 + 0.05 * made_normal());
+			counter->mean += mean[b] / study.bins;
+		}
+		counters[i] = (struct study_counter){ .counter = counter, .input = i, .mean = mean };
+	}
+	study.counters = counters;
+	study.counter_count = recordings;
+	return study;
+}
+
+Test(analysis_diff_rows, counters)
+{
+	const struct diff_options options = { DIFF_LEVEL, DIFF_RUN_NOISE, 1, NULL, 0 };
+	const double after[] = { 40, 60, 42 };
+	const unsigned int recordings[] = { 1, 1, 4 };
+
+	for (int i = 0; i < 3; i++) {
+		const struct study studies[2] = { counted("power", 40, recordings[i]),
+						  counted("power", after[i], recordings[i]) };
+		struct xpt_diff *diff;
+
+		cr_assert_eq(diff_create(&options, &studies[0], &studies[1], &diff), 0);
+		cr_assert_eq(diff->counter_count, 1);
+		cr_assert_str_eq(diff->counters[0].name, "power");
+		NEAR(diff->counters[0].change, after[i] - 40, 1);
+		cr_assert_eq(diff->counters[0].significant, i > 0, "%g", after[i]);
+		diff_free(diff);
+	}
+}

@@ -117,40 +117,52 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* 0, -ENOENT: none; others: it cannot be read. */
-static int add_folder(struct string_list *list, const char *path)
+#define FOLDERS_DEEP 4 /* inspect makes two levels */
+
+/* All recordings below path. 0, or why it cannot be read. */
+static int add_folder(struct string_list *list, const char *path, unsigned int depth)
 {
 	DIR *folder = opendir(path);
-	const size_t first = list->count;
 	struct dirent *entry;
+	struct stat status;
 	int error = folder ? 0 : -errno;
 
 	while (!error && (entry = readdir(folder))) {
 		const size_t length = strlen(entry->d_name);
 		char *file;
 
-		if (length < 5 || *entry->d_name == '.' || strcmp(entry->d_name + length - 4, ".xpt") != 0)
+		if (*entry->d_name == '.')
 			continue;
-		if (asprintf(&file, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name) < 0 ||
-		    !string_list_add(list, file))
+		if (asprintf(&file, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name) < 0) {
 			error = -ENOMEM;
+		} else if (!lstat(file, &status) && S_ISDIR(status.st_mode)) {
+			error = depth < FOLDERS_DEEP ? add_folder(list, file, depth + 1) : 0;
+			free(file);
+		} else if (length < 5 || strcmp(entry->d_name + length - 4, ".xpt") != 0) {
+			free(file);
+		} else if (!string_list_add(list, file)) {
+			error = -ENOMEM;
+		}
 	}
 	if (folder)
 		closedir(folder);
-	if (list->count > first)
-		qsort(list->items + first, list->count - first, sizeof(*list->items), compare_names);
-	return error ?: list->count > first ? 0 : -ENOENT;
+	return error;
 }
 
 /* A recording or a folder. False: reported. */
 static bool add_path(struct string_list *list, const char *path)
 {
+	const size_t first = list->count;
 	struct stat status;
 	int error = -ENOMEM;
 
 	if (stat(path, &status) || !S_ISDIR(status.st_mode))
 		return string_list_add(list, path) || !exit_failed(error);
-	error = add_folder(list, path);
+	error = add_folder(list, path, 0);
+	if (list->count > first)
+		qsort(list->items + first, list->count - first, sizeof(*list->items), compare_names);
+	else
+		error = error ?: -ENOENT;
 	if (!error)
 		return true;
 	fprintf(stderr, "xputrace diff: ");

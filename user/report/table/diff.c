@@ -199,7 +199,7 @@ static void add_causes(struct text *text, const struct xpt_diff_program *program
 
 			significant = significant || (row->significant && !strcmp(row->name, cause->row));
 		}
-		if (!significant && !all)
+		if ((!significant && !all) || cause->change == 0)
 			continue;
 		text_literal(text, "  ");
 		diff_text_value(text, cause->change, "ns", true);
@@ -286,6 +286,14 @@ static const struct xpt_diff_row *find_row(const struct xpt_diff_program *progra
 	return NULL;
 }
 
+static bool is_tested(const struct xpt_diff_program *program)
+{
+	for (size_t i = 0; i < program->row_count; i++)
+		if (!isnan(XPT_AT(program->rows, program->row_size, i)->p))
+			return true;
+	return false;
+}
+
 /* A line for each program without a significant row. */
 static int print_unchanged(const struct xpt_diff *diff, FILE *out, unsigned int width)
 {
@@ -321,6 +329,10 @@ static int print_unchanged(const struct xpt_diff *diff, FILE *out, unsigned int 
 		const struct xpt_diff_program *program = XPT_AT(diff->programs, diff->program_size, i);
 
 		/* One that may be another program than before. */
+		if (!is_tested(program)) {
+			add_name(&text, program->name);
+			text_literal(&text, ": too few inferences to test\n");
+		}
 		if (!program->significant && (program->match != XPT_DIFF_BY_NAME || program->model_changed))
 			add_heading(&text, program);
 	}
