@@ -482,7 +482,7 @@ static void show(struct diff *diff)
 }
 
 int diff_create(const struct diff_options *options, const struct study *before, const struct study *after,
-		struct xpt_diff **result)
+		struct xpt_diff **shown)
 {
 	struct diff *diff = calloc(1, sizeof(*diff));
 	struct matching matching = { .study = { before, after } };
@@ -510,7 +510,7 @@ out:
 	if (error && diff)
 		diff_free(&diff->shown);
 	else if (!error)
-		*result = &diff->shown;
+		*shown = &diff->shown;
 	return error;
 }
 

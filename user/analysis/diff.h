@@ -20,7 +20,7 @@ struct diff_options {
 
 /* Strings of the result are of the studies, which must outlive it, and of the options' conditions. -EINVAL: a condition; -ENOMEM. */
 int diff_create(const struct diff_options *options, const struct study *before, const struct study *after,
-		struct xpt_diff **diff);
-void diff_free(struct xpt_diff *diff); /* NULL is allowed */
+		struct xpt_diff **shown);
+void diff_free(struct xpt_diff *shown); /* NULL is allowed */
 
 #endif

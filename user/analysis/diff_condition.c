@@ -86,7 +86,7 @@ static int parse_limit(struct scanner *scanner, struct diff_condition *condition
 	const char *number = scanner->at + (sign != '\0');
 	__u64 nanoseconds;
 	size_t length = trigger_text_parse_time(number, &nanoseconds);
-	char *end;
+	char *end = (char *)number;
 
 	if (length) {
 		condition->time = true;

@@ -310,8 +310,8 @@ static int throughput_figure(const struct diff_pair *pair, const struct diff_sid
 	const struct study_program *program = side->program;
 	const double scale = program->exact && program->recorded ? (double)program->counted / program->recorded : 1;
 	struct ratio ratio;
-	__u64 *first = calloc(side->study->input_count, sizeof(*first));
-	size_t *newest = calloc(side->study->input_count, sizeof(*newest));
+	__u64 *first = calloc(side->study->input_count ?: 1, sizeof(*first));
+	size_t *newest = calloc(side->study->input_count ?: 1, sizeof(*newest));
 	int error = ratio_begin(&ratio, side);
 
 	if (error || !first || !newest) {

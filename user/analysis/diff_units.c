@@ -33,8 +33,8 @@ static unsigned int assign_blocks(struct diff_side *side, const size_t *counts)
 {
 	const struct study_program *program = side->program;
 	const size_t inputs = side->study->input_count;
-	unsigned int *first = calloc(inputs, sizeof(*first)), units = 0;
-	size_t *seen = calloc(inputs, sizeof(*seen)), *blocks = calloc(inputs, sizeof(*blocks));
+	unsigned int *first = calloc(inputs ?: 1, sizeof(*first)), units = 0;
+	size_t *seen = calloc(inputs ?: 1, sizeof(*seen)), *blocks = calloc(inputs ?: 1, sizeof(*blocks));
 
 	if (!first || !seen || !blocks) {
 		units = ~0u;

@@ -119,33 +119,40 @@ static int compare_names(const void *left, const void *right)
 
 #define FOLDERS_DEEP 4 /* inspect makes two levels */
 
+static int add_folder(struct string_list *list, const char *path, unsigned int depth);
+
+/* Adds the file if it is a recording, or what is below it; frees it otherwise. */
+static int add_entry(struct string_list *list, char *file, unsigned int depth)
+{
+	const size_t length = strlen(file);
+	struct stat status;
+	int error = 0;
+
+	if (!lstat(file, &status) && S_ISDIR(status.st_mode))
+		error = depth < FOLDERS_DEEP ? add_folder(list, file, depth + 1) : 0;
+	else if (length > 4 && !strcmp(file + length - 4, ".xpt"))
+		return string_list_add(list, file) ? 0 : -ENOMEM;
+	free(file);
+	return error;
+}
+
 /* All recordings below path. 0, or why it cannot be read. */
 static int add_folder(struct string_list *list, const char *path, unsigned int depth)
 {
 	DIR *folder = opendir(path);
 	struct dirent *entry;
-	struct stat status;
-	int error = folder ? 0 : -errno;
+	int error = 0;
 
+	if (!folder)
+		return -errno;
 	while (!error && (entry = readdir(folder))) {
-		const size_t length = strlen(entry->d_name);
 		char *file;
 
 		if (*entry->d_name == '.')
 			continue;
-		if (asprintf(&file, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", entry->d_name) < 0) {
-			error = -ENOMEM;
-		} else if (!lstat(file, &status) && S_ISDIR(status.st_mode)) {
-			error = depth < FOLDERS_DEEP ? add_folder(list, file, depth + 1) : 0;
-			free(file);
-		} else if (length < 5 || strcmp(entry->d_name + length - 4, ".xpt") != 0) {
-			free(file);
-		} else if (!string_list_add(list, file)) {
-			error = -ENOMEM;
-		}
+		error = asprintf(&file, "%s/%s", path, entry->d_name) < 0 ? -ENOMEM : add_entry(list, file, depth);
 	}
-	if (folder)
-		closedir(folder);
+	closedir(folder);
 	return error;
 }
 
@@ -153,16 +160,24 @@ static int add_folder(struct string_list *list, const char *path, unsigned int d
 static bool add_path(struct string_list *list, const char *path)
 {
 	const size_t first = list->count;
+	char *copy = strdup(path);
 	struct stat status;
-	int error = -ENOMEM;
+	int error;
 
-	if (stat(path, &status) || !S_ISDIR(status.st_mode))
-		return string_list_add(list, path) || !exit_failed(error);
-	error = add_folder(list, path, 0);
-	if (list->count > first)
-		qsort(list->items + first, list->count - first, sizeof(*list->items), compare_names);
-	else
-		error = error ?: -ENOENT;
+	if (!copy) {
+		error = -ENOMEM;
+	} else if (stat(path, &status) || !S_ISDIR(status.st_mode)) {
+		error = string_list_add(list, copy) ? 0 : -ENOMEM;
+		if (error)
+			free(copy);
+	} else {
+		error = add_folder(list, path, 0);
+		free(copy);
+		if (list->count > first)
+			qsort(list->items + first, list->count - first, sizeof(*list->items), compare_names);
+		else
+			error = error ?: -ENOENT;
+	}
 	if (!error)
 		return true;
 	fprintf(stderr, "xputrace diff: ");
@@ -175,18 +190,19 @@ static bool add_path(struct string_list *list, const char *path)
 static bool add_paths(struct string_list *list, const char *text)
 {
 	struct stat status;
+	bool added = true;
 
 	if (!strchr(text, ',') || !stat(text, &status))
 		return add_path(list, text);
-	while (*text) {
+	while (added && *text) {
 		const size_t length = strcspn(text, ",");
-		char *path = length ? strndup(text, length) : NULL;
+		char *path = strndup(text, length);
 
-		if (length && (!path || !add_path(list, path)))
-			return false;
+		added = path && (!length || add_path(list, path));
+		free(path);
 		text += length + (text[length] == ',');
 	}
-	return true;
+	return added;
 }
 
 static bool collect(const struct string_list *given, struct string_list *paths)

@@ -375,7 +375,7 @@ int block_quantiles(const struct weighted *sorted, size_t count, unsigned int bl
 static double ratio_variance(const double *sums, const double *weights, unsigned int blocks, unsigned int together,
 			     double mean, double all)
 {
-	const double groups = blocks / together;
+	const unsigned int groups = blocks / together;
 	double squares = 0;
 
 	for (unsigned int i = 0; i < blocks; i += together) {
@@ -385,7 +385,7 @@ static double ratio_variance(const double *sums, const double *weights, unsigned
 			rest += sums[b] - mean * weights[b];
 		squares += rest * rest;
 	}
-	return squares * groups / (groups - 1) / (all * all);
+	return squares * groups / (groups - 1.0) / (all * all);
 }
 
 struct estimate block_mean(const double *sums, const double *weights, unsigned int blocks)
