@@ -146,7 +146,7 @@ struct xpt_diff_options {
 	const char *const *after;
 	size_t after_count;
 	double level;	  /* share of false discoveries among the significant rows, 0 to 0.5; 0: 0.01 */
-	double run_noise; /* standard deviation of recordings of the same program, as a share; 0: 0.08; negative: none */
+	double run_noise; /* standard deviation of recordings of the same program, as a share; 0: 0.1; negative: none */
 	/*
 	 * Conditions that fail the comparison: "p99 > +10%", "throughput < -5%", "waited > +2ms of resnet50". A row (its name, or that of an
 	 * operator or counter, in double quotes where it is no word), > or >= or < or <=, the change with its sign, in percent or as a time,

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "analysis_diff.h"
+#include "model/stats/statistics.h"
 
 #define LIKE .recordings = 1, .inferences = 1600, .operators = { 200000, 50000 }, .noise = 0.05, .pause = 10000
 #define NEAR(value, expected, most) \
@@ -246,4 +247,26 @@ Test(analysis_diff_rows, counters)
 		cr_assert_eq(diff->counters[0].significant, i > 0, "%g", after[i]);
 		diff_free(diff);
 	}
+}
+
+/* Of more inferences than there are samples the model has the figures. */
+Test(analysis_diff_rows, more_than_samples)
+{
+	const struct made made = { LIKE };
+	struct study_program programs[2] = { made_program("model", &made), made_program("model", &made) };
+	const struct study studies[2] = { made_study(&programs[0], 1, 1), made_study(&programs[1], 1, 1) };
+	const struct diff_options options = { DIFF_LEVEL, DIFF_RUN_NOISE, 1, NULL, 0 };
+	struct statistics *duration = statistics_create();
+	struct xpt_diff *diff;
+
+	for (__u64 i = 1; i <= 10000; i++)
+		cr_assert_eq(statistics_add(duration, 100000 + 10 * i), 0);
+	programs[0].duration = duration;
+	cr_assert_eq(diff_create(&options, &studies[0], &studies[1], &diff), 0);
+	NEAR(made_row(diff, "mean")->before, 150005, 1);
+	NEAR(made_row(diff, "p50")->before, 150000, 1500);
+	NEAR(made_row(diff, "p99")->before, 199000, 1990);
+	NEAR(made_row(diff, "p50")->after, 260000, 4000);
+	diff_free(diff);
+	statistics_free(duration);
 }

@@ -9,7 +9,7 @@
 #include "analysis/study.h"
 
 #define DIFF_LEVEL 0.01
-#define DIFF_RUN_NOISE 0.08
+#define DIFF_RUN_NOISE 0.1
 
 struct diff_options {
 	double level, run_noise; /* as in struct xpt_diff_options, but for 0: it is 0 */

@@ -7,6 +7,7 @@
 
 #include "analysis/diff_private.h"
 #include "base/core/vec.h"
+#include "model/stats/statistics.h"
 
 #define STATE_LEAST 0.001 /* of the mean duration */
 #define MIDDLE_REACH 0.25 /* around the median: inferences that operators are compared in */
@@ -120,6 +121,14 @@ static void ratio_figure(struct ratio *ratio, const struct diff_pair *pair, cons
 	free(ratio->weights);
 }
 
+/* The model knows more than the samples: the figures of all inferences, quantiles within 1 %. */
+static bool has_all(const struct diff_pair *pair, const struct diff_side *side)
+{
+	const struct statistics *duration = side->program->duration;
+
+	return !pair->by_recording && duration && statistics_count(duration) > side->program->sample_count;
+}
+
 static int mean_figure(const struct diff_pair *pair, const struct diff_side *side, int measure, struct figure *figure)
 {
 	const struct study_program *program = side->program;
@@ -132,6 +141,8 @@ static int mean_figure(const struct diff_pair *pair, const struct diff_side *sid
 		ratio_add(&ratio, side->unit[i], sample->weight * sample_measure(sample, measure), sample->weight);
 	}
 	ratio_figure(&ratio, pair, side, figure);
+	if (!error && measure == MEASURE_DURATION && has_all(pair, side))
+		figure->values[0] = figure->estimate.value = statistics_mean(program->duration);
 	return error;
 }
 
@@ -233,9 +244,15 @@ static int quantile_values(const struct diff_pair *pair, const struct diff_side 
 
 		if (!sorted)
 			return -ENOMEM;
-		for (size_t q = 0; q < QUANTILES; q++)
-			figures[q].values[group] = count ? weighted_quantile(sorted, count, quantiles[q].quantile) :
-							   NAN;
+		for (size_t q = 0; q < QUANTILES; q++) {
+			const double quantile = quantiles[q].quantile;
+
+			figures[q].values[group] = !count ? NAN :
+						   has_all(pair, side) ?
+							    (double)statistics_quantile(side->program->duration,
+											quantile) :
+							    weighted_quantile(sorted, count, quantile);
+		}
 		free(sorted);
 	}
 	return 0;

@@ -85,7 +85,7 @@ static const struct option_entry diff_entries[] = {
 	{ 0, "level", "PERCENT", "of the changes that are reported as more than noise, so many\nmay be none (1%)",
 	  OPTION_CALLBACK, FIELD(level), .take = take_level, .expected = "a share up to 50%" },
 	{ 0, "run-noise", "PERCENT",
-	  "standard deviation that is assumed between recordings of the\nsame program, where there are too few to see it (8%)",
+	  "standard deviation that is assumed between recordings of the\nsame program, where there are too few to see it (10%)",
 	  OPTION_CALLBACK, FIELD(run_noise), .take = take_run_noise, .expected = "a share up to 1000%" },
 	{ 0, "json", "FILE", "write the comparison as JSON; -: on standard output, instead\nof the tables",
 	  OPTION_STRING, FIELD(json) },
