@@ -55,7 +55,7 @@ fi
 "${MAKE:-make}" --no-print-directory -C "$root" "${build#"$root"/}/xputrace.pc" >/dev/null 2>&1
 
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
-export XPUTRACE_BUILD="$build" PUBLIC_WORKLOAD="$build/workload/workload"
+export XPUTRACE_BUILD="$build" PUBLIC_WORKLOAD="$build/workload/workload" PUBLIC_RECORDINGS="$root/tests/e2e/kept"
 mkdir "$scratch/work"
 cd "$scratch/work" || exit 2
 

@@ -22,6 +22,7 @@ int command_top(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_merge(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_continuous(int argc, char **argv);
 int command_inspect(int argc, char **argv);
@@ -34,7 +35,7 @@ int choose_process(void); /* without a command, on a terminal */
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
-#define PARSE_HELP 3 /* options_parse(): --help was given, and printed */
+#define PARSE_HELP (-1) /* options_parse(): --help was given, and printed */
 
 enum option_type {
 	OPTION_FLAG,	 /* bool: becomes true */

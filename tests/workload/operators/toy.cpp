@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <csetjmp>
+#include <cstdlib>
+#include <ctime>
 #include <stdexcept>
 #include "toy.h"
 
@@ -10,6 +12,38 @@ extern "C" int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, un
 			      void **, void **);
 namespace rt {
 thread_local jmp_buf back;
+
+/*
+ * CPU time that operators take, and how much it varies: TOY_GEMM_US and TOY_RELU_US, microseconds of each Gemm and Relu;
+ * TOY_NOISE, percent: evenly between so much less and so much more.
+ */
+static long setting(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? atol(text) : 0;
+}
+static const long gemm_us = setting("TOY_GEMM_US"), relu_us = setting("TOY_RELU_US"), noise = setting("TOY_NOISE");
+
+static uint64_t cpu_time()
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void burn(long microseconds)
+{
+	thread_local unsigned int seed = 1;
+	uint64_t end;
+
+	if (!microseconds)
+		return;
+	end = cpu_time() + (uint64_t)(microseconds * (1000 + (noise ? rand_r(&seed) % (20 * noise + 1) - 10 * noise : 0)));
+	while (cpu_time() < end)
+		;
+}
 
 struct Kernel {
 	virtual ~Kernel();
@@ -31,12 +65,16 @@ void Kernel::work(Run *run) const
 }
 
 template <class T> struct Gemm : Kernel {
-	int Compute(Run *run) const override { work(run); return run->log("rt::Gemm<float>", this); }
+	int Compute(Run *run) const override { burn(gemm_us); work(run); return run->log("rt::Gemm<float>", this); }
 };
 template struct Gemm<float>;
 
 struct Relu : Kernel { int Compute(Run *run) const override; };
-int Relu::Compute(Run *run) const { return run->log(typeid(*this) == typeid(Relu) ? "rt::Relu" : "rt::Leaky", this); }
+int Relu::Compute(Run *run) const
+{
+	burn(relu_us);
+	return run->log(typeid(*this) == typeid(Relu) ? "rt::Relu" : "rt::Leaky", this);
+}
 struct Leaky : Relu { ~Leaky(); };  /* has what Relu has */
 Leaky::~Leaky() {}
 

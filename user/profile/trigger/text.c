@@ -325,6 +325,18 @@ int trigger_text_parse(const char *text, struct trigger_condition *condition, ch
 	return error ?: parse_end(&scanner, condition);
 }
 
+size_t trigger_text_parse_time(const char *text, __u64 *nanoseconds)
+{
+	const size_t length = number_length(text), blanks = strspn(text + length, BLANKS);
+	const size_t unit = strspn(text + length + blanks, WORD);
+	__u64 factor;
+
+	if (!length || !find_unit(text + length + blanks, unit, &factor) ||
+	    scale_number(text, length, factor, TRIGGER_TIME_MAX, nanoseconds) != SCALED)
+		return 0;
+	return length + blanks + unit;
+}
+
 /* value / scale, a power of ten, with the decimals that it needs. */
 static void append_decimal(struct text *text, __u64 value, __u64 scale)
 {

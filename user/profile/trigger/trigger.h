@@ -73,6 +73,8 @@ struct trigger_condition {
  */
 int trigger_text_parse(const char *text, struct trigger_condition *condition, char *reason, size_t size);
 
+/* Bytes of the time, such as "1.5 ms", that text begins with; 0: with none up to TRIGGER_TIME_MAX in whole nanoseconds. */
+size_t trigger_text_parse_time(const char *text, __u64 *nanoseconds);
 /* Whether it is of a single inference, and compared with a time. */
 bool trigger_is_of_one(const struct trigger_condition *condition);
 /* In a reason: "p99.9", "latency", "waiting time" */
