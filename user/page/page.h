@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One file for browsers that shows a recording: template, script and style, which the build embeds, and the document with its data.
+ * It loads nothing; a Content-Security-Policy in it allows its own script and style only. The data are compressed and in base64, so that
+ * no name in them can be markup; the script makes text of them.
+ */
+#ifndef XPT_PAGE_PAGE_H
+#define XPT_PAGE_PAGE_H
+
+#include "analysis/study.h"
+#include "model/core/model.h"
+
+struct page;
+
+struct page_options {
+	const struct log *log;
+	const char *path; /* "-": standard output */
+	const char *name; /* of the recording, as the page shows it */
+	/* Of flame graphs, as in struct flame_options. */
+	bool (*wants)(const void *context, const struct event_stack *stack);
+	const void *context;
+};
+
+/* Before the model's first record: adds sinks, opens the file. -ENOMEM, -ENOSPC, errors of open(), which are reported. */
+int page_open(const struct page_options *options, struct model *model, struct page **result);
+/*
+ * After the last one: writes the page and closes the file. study: of the same recording, and the same part of it. length: ns that
+ * rates of the summary are of; 0: of the recording. -ENOMEM, errors of write().
+ */
+int page_close(struct page *page, const struct study *study, const struct model *model, __u64 length);
+void page_free(struct page *page);
+
+/* Embedded by embed.sh. Not terminated. */
+struct page_asset {
+	const unsigned char *bytes;
+	size_t length;
+};
+
+extern const struct page_asset page_script, page_style;
+
+#endif
