@@ -86,10 +86,10 @@ struct study_sample {
 	__u64 start, duration;
 	__u64 component[STUDY_COMPONENTS];
 	__u64 queue, device, tracing;
+	__u64 operators; /* ns during which one ran on its thread */
 	__u64 number;	 /* of the inference in its program */
 	__u64 bytes;	 /* 0: unknown */
 	__u32 tokens;	 /* 0: none, or unknown */
-	__u32 operators; /* sum of self times in units of 1024 ns; 0: none were recorded */
 	__u32 tgid, tid;
 	__u32 jobs, minor_faults, major_faults, voluntary, involuntary;
 	__u16 input;  /* index of the recording */
@@ -115,10 +115,11 @@ struct study_operator {
 	bool apart; /* on other threads than its inference: in no partition, and without shares */
 };
 
-/* Who ran in place of the threads of a program (reason PREEMPTED), or woke them. */
+/* Who ran in place of the threads of a program (reason PREEMPTED), or woke them; in all inferences of a cohort. */
 struct study_party {
 	enum xpt_off_cpu reason;
-	char name[XPT_TASK_NAME_LEN]; /* of the thread; "": an interrupt, or nobody known */
+	bool interrupt;		      /* that woke it: no thread */
+	char name[XPT_TASK_NAME_LEN]; /* of the thread; "": not known */
 	__u32 tgid;		      /* 0: of the kernel, or several */
 	__u64 times, time;	      /* ns that the thread did not run; of reasons: was blocked */
 };
@@ -277,7 +278,6 @@ struct study {
 	const struct study_counter *counters;
 	size_t counter_count;
 	__u64 lost[XPT_LOSS_MAX];
-	__u64 memory; /* bytes that it has allocated itself, without the models */
 };
 
 struct study_options {
