@@ -67,6 +67,20 @@ function count(value) {
 	return GROUPS.format(value);
 }
 
+function counted(value, name) {
+	return `${count(value)} ${name}${value === 1 ? "" : "s"}`;
+}
+
+/* With a letter for thousands, millions...: "518k". */
+function compact(value) {
+	const letters = ["", "k", "M", "G", "T", "P"];
+	let letter = 0;
+
+	for (; Math.abs(value) >= 1000 && letter < letters.length - 1; letter++)
+		value /= 1000;
+	return `${+value.toPrecision(3)}${letters[letter]}`;
+}
+
 function bytes(value) {
 	const units = ["bytes", "kB", "MB", "GB", "TB"];
 	let unit = 0;
@@ -82,6 +96,11 @@ function percent(part) {
 
 function rate(value) {
 	return value >= 100 ? count(value) : value >= 1 ? value.toFixed(1) : value.toPrecision(2);
+}
+
+/* The last part of a path. */
+function short(name) {
+	return name.slice(name.lastIndexOf("/", name.length - 2) + 1);
 }
 
 /* ---- tables ---- */

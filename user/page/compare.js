@@ -71,7 +71,7 @@ function detail_tracks(detail, program, data, prefix) {
 
 	if (detail.slices.length || (detail.states && !detail.components.some((each, i) => i > 0 && each)))
 		tracks.push(span_track(`${name}thread`, state_spans(detail, data), { most: 1 }));
-	else if (detail.components.some((each) => each))
+	else if (detail.components.some((each, i) => each && data.components[i].key !== "unknown"))
 		tracks.push(span_track(`${name}thread, sums`, total_spans(detail, data), { most: 1 }));
 	if (detail.calls.length)
 		tracks.push(span_track(`${name}calls`, detail.calls.map((call) => ({ start: call.start, end: call.end, name: call.name, tint: call.name, about: [thread_title(data.threads[call.thread])] })), { most: 6 }));
@@ -145,8 +145,11 @@ const VERBS = { cpu: "on CPU", waited: "waited for a CPU", futex: "blocked on a 
 	sleep: "slept", other: "blocked otherwise", blocked: "blocked", unknown: "not known" };
 
 function in_words(detail, program, data) {
-	const more = detail.duration - program.typical.duration, parts = [];
+	const more = detail.duration - program.typical.duration, parts = [], unknown = data.components.findIndex((each) => each.key === "unknown");
 	let named = 0;
+
+	if (more > 0 && detail.components[unknown] > detail.duration * 0.9)
+		return `${duration(more)} more than typical; what its thread did was not recorded.`;
 
 	for (const each of differences(detail, program, data)) {
 		if (parts.length === 3 || each.more < more * 0.08 || each.more < 1000)
@@ -190,18 +193,23 @@ function operator_differences(detail, program) {
 		{ title: "Difference", of: (row) => row.more, cell: (row) => `+${duration(row.more)}`, number: true }], rows, { caption: "Operators that took longer", sort: 3 }).element : null;
 }
 
+/* Of a program with few inferences, that nearest to the median. */
+function nearest(program) {
+	return [...program.slowest].sort((a, b) => Math.abs(a.duration - program.latency.p50) - Math.abs(b.duration - program.latency.p50))[0];
+}
+
 function compare_part(program, data, go) {
 	if (!program.slowest.length)
 		return h("p", { class: "empty" }, "No inference of it was kept in full.");
-	const typical = program.middle[0], words = h("p", { class: "note", "aria-live": "polite" }), tables = h("div", { class: "columns" });
+	const typical = program.middle[0] || nearest(program), words = h("p", { class: "note", "aria-live": "polite" }), tables = h("div", { class: "columns" });
 	const range = new Range(0, 1), view = new Tracks(range, [], { label: "A slow inference and a typical one on the same scale", axis: (value) => `${duration(value)} after its begin` });
 	let shown = null;
 
 	function show(detail) {
 		shown = detail;
 		replace(words, h("b", {}, duration(detail.duration)), " ", in_words(detail, program, data));
-		range.high = Math.max(detail.duration, typical ? typical.duration : 0) * 1.02;
-		view.show([...detail_tracks(detail, program, data, "slow"), ...(typical ? detail_tracks(typical, program, data, "typical") : [])]);
+		range.high = Math.max(detail.duration, typical.duration) * 1.02;
+		view.show([...detail_tracks(detail, program, data, "slow"), ...detail_tracks(typical, program, data, "typical")]);
 		range.set(0, range.high);
 		replace(tables, component_table(detail, program, data), operator_differences(detail, program));
 	}
@@ -216,6 +224,8 @@ function compare_part(program, data, go) {
 	], program.slowest, { caption: "Slowest inferences", chosen: show, sort: 0, limit: 10, selected: program.slowest[0] });
 	show(program.slowest[0]);
 	return [rows.element, h("h3", { style: { marginTop: "12px" } }, "This one above, a typical one below"), words,
-		h("div", { class: "bar" }, h("button", { class: "tool", onclick: () => go(shown.start - shown.duration * 0.2, shown.start + shown.duration * 1.2) }, "Show it in the timeline")),
-		view.element, tables, typical ? null : h("p", { class: "note" }, "No typical inference was kept in full.")];
+		h("div", { class: "bar" }, h("button", { class: "tool", onclick: () => go(shown.start - shown.duration * 0.2, shown.start + shown.duration * 1.2) }, "Show it in the timeline"),
+			h("button", { class: "tool", onclick: () => range.set(0, shown.duration * 1.02) }, "Fit this one"),
+			h("button", { class: "tool", onclick: () => range.set(0, typical.duration * 1.02) }, "Fit the typical one")),
+		view.element, tables];
 }

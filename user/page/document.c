@@ -247,11 +247,13 @@ static void add_nodes(struct text *text, const struct flame_tree *tree, const __
 		      const __u64 *count)
 {
 	__u32 next = 0;
+	size_t all = 0;
 
 	json_begin(text, "nodes", '[');
 	for (size_t i = 0; i < tree->count; i++) {
 		const struct flame_node *node = tree->nodes[i];
 
+		all += !i || node->total[1];
 		if (number[i] != next)
 			continue;
 		json_add_unsigned(text, NULL, i ? number[node->parent->number] : 0);
@@ -262,7 +264,7 @@ static void add_nodes(struct text *text, const struct flame_tree *tree, const __
 	}
 	json_end(text, ']');
 	json_add_unsigned(text, "shown", next);
-	json_add_unsigned(text, "all", tree->count);
+	json_add_unsigned(text, "all", all);
 }
 
 static void add_flame(struct text *text, const struct flame_tree *tree, enum xpt_flame what)

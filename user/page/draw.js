@@ -135,6 +135,9 @@ function moment(ns, step = 1e6, largest = 1e9) {
 function log_ticks(low, high) {
 	const found = [], few = Math.log10(high / low) < 1.6;
 
+	if (high < 4 * low)
+		return ticks(low, high, 5).map((value) => ({ value, label: true }));
+
 	for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
 		for (const factor of [1, 2, 5]) {
 			if (power * factor >= low && power * factor <= high)

@@ -17,7 +17,7 @@ function thread_groups(data) {
 
 	for (const program of data.programs) {
 		for (const { start, duration, thread, flags } of program.samples)
-			group(thread).inferences.push({ start, end: start + duration, name: program.name, tint: program.name, about: [flags & FAILED ? "failed" : null, flags & ASYNC ? "asynchronous" : null].filter(Boolean) });
+			group(thread).inferences.push({ start, end: start + duration, name: short(program.name), tint: program.name, about: [flags & FAILED ? "failed" : null, flags & ASYNC ? "asynchronous" : null].filter(Boolean) });
 	}
 	for (let i = 0; i < spans.size; i++) {
 		const kind = spans.kind[i], start = spans.start[i], end = start + spans.duration[i], name = names[spans.name[i]], detail = spans.detail[i];
@@ -37,11 +37,11 @@ function thread_groups(data) {
 	return groups;
 }
 
-const KINDS = [["inferences", "", { most: 4 }], ["operators", "operators", { most: 8 }], ["states", "not running", { most: 1, thin: true }], ["calls", "other calls", { most: 4, thin: true }], ["regions", "regions", { most: 4 }]];
+const KINDS = [["inferences", "", { most: 12 }], ["operators", "operators", { most: 8 }], ["states", "not running", { most: 1, thin: true }], ["calls", "other calls", { most: 4, thin: true }], ["regions", "regions", { most: 8 }]];
 
 /* Of the threads with most inferences. */
 function timeline_tracks(data, most) {
-	const tracks = data.programs.filter((each) => each.series.some(Boolean)).slice(0, 6).map((program) => series_track(program.name, program.series, { bins: data.bins, show: count }));
+	const tracks = data.programs.filter((each) => each.series.some(Boolean)).slice(0, 6).map((program) => series_track(short(program.name), program.series, { bins: data.bins, show: count }));
 	const groups = [...thread_groups(data)].sort((a, b) => b[1].inferences.length - a[1].inferences.length || b[1].operators.length - a[1].operators.length);
 	let overlapping = 0;
 
@@ -66,7 +66,7 @@ function timeline_section(data, range) {
 	return { view, element: section("timeline", "Timeline", "From the whole recording down to one operator.",
 		data.windows.every > 1 ? h("p", { class: "note" }, `Operators, waits and calls are shown where the background is light: all of ${duration(data.windows.width)} in each ${duration(data.windows.width * data.windows.every)}.`) : null,
 		left_out ? h("p", { class: "note" }, `The ${TIMELINE_THREADS} threads with most inferences are shown, ${count(left_out)} are not.`) : null,
-		overlapping ? h("p", { class: "note" }, `${count(overlapping)} spans that overlap too many others are not shown.`) : null, view.element) };
+		overlapping ? h("p", { class: "note" }, `${counted(overlapping, "span")} not shown: they overlap too many others.`) : null, view.element) };
 }
 
 /* ---- devices and counters ---- */
@@ -93,7 +93,7 @@ function devices_section(data, range) {
 			tracks.push(span_track("\u2003jobs", jobs.get(queue.id), { most: 4 }));
 	}
 	for (const counter of data.counters) {
-		const show = (value) => `${Math.abs(value) >= 1000 ? value.toExponential(2) : +value.toPrecision(3)}${counter.unit ? ` ${counter.unit}` : ""}`;
+		const show = (value) => `${compact(value)}${counter.unit ? ` ${counter.unit}` : ""}`;
 
 		tracks.push(series_track(counter.name, counter.mean, { bins: data.bins, low: counter.min, high: counter.max, show, tint: "cpu" }));
 	}
@@ -112,7 +112,7 @@ function devices_section(data, range) {
 			...[["Lowest", "min", Math.min], ["Highest", "max", Math.max]].map(([title, key, of]) => {
 				const value = (row) => row[key].reduce((all, each) => each === null ? all : all === null ? each : of(all, each), null);
 
-				return { title, of: value, cell: (row) => value(row) === null ? "\u2013" : `${+value(row).toPrecision(6)}`, number: true };
+				return { title, of: value, cell: (row) => value(row) === null ? "\u2013" : compact(value(row)), number: true };
 			}),
 		], data.counters, { caption: "Counters" }).element) : null);
 }

@@ -26,14 +26,14 @@ function loss_list(data) {
 
 function budget_list(data) {
 	const changes = (data.summary.budget_changes || []).map((each) => ({ at: each.time_us * 1000 - data.origin, what: {
-		sampling: () => `sampling: 1 in ${count(each.every)}, ${count(each.programs)} programs`,
+		sampling: () => `sampling: 1 in ${count(each.every)}, ${counted(each.programs, "program")}`,
 		operators: () => `operators ${each.on ? "on" : "off"}`,
 		site: () => `${each.function} ${each.on ? "on" : "off"}`,
 	}[each.action](), cost: each.cost, budget: each.budget }));
 
 	if (!changes.length)
 		return null;
-	return h("details", {}, h("summary", {}, `${count(changes.length)} changes to keep the budget`),
+	return h("details", {}, h("summary", {}, `${counted(changes.length, "change")} to keep the budget`),
 		table([{ title: "At", of: (row) => row.at, cell: (row) => moment(row.at), number: true },
 			{ title: "Change", of: (row) => row.what, head: true },
 			{ title: "Cost before", of: (row) => row.cost, cell: (row) => `${rate(row.cost)} % of ${rate(row.budget)} %`, number: true }], changes, { caption: "Changes to keep the budget", limit: 20 }).element);
@@ -46,7 +46,7 @@ function cost_list(data) {
 	return [pairs([
 		["Collector", `${duration(summary.collector_cpu_ns)} of CPU time (${percent(summary.collector_cpu_ns / summary.duration_ns)} of one CPU), ${bytes(summary.collector_memory_bytes)} of memory`],
 		worst ? ["In inferences", `median ${duration(worst.tracing_ns.p50)} of ${duration(worst.latency_ns.p50)} (${percent(worst.tracing_ns.p50 / worst.latency_ns.p50)}) in ${worst.name}, the most affected program`] : null,
-		data.costs.calls ? ["Probes", `${count(data.costs.calls)} calls through them, ${duration(data.costs.cost)} in all`] : null,
+		data.costs.calls ? ["Probes", `${counted(data.costs.calls, "call")} through them, ${duration(data.costs.cost)} in all`] : null,
 		data.costs.attach ? ["Placing probes", `${duration(data.costs.attach)}, removing them ${duration(data.costs.detach)}`] : null,
 		data.costs.waits ? ["Threads waited", `${times(data.costs.waits)} for their probes, ${duration(data.costs.wait_time)} in all`] : null,
 	]), budget_list(data)];
@@ -58,7 +58,7 @@ function kept_list(data) {
 
 	list.push(kept.samples < kept.all_samples ? `The timeline shows ${count(kept.samples)} of ${count(kept.all_samples)} recorded inferences: ${count(kept.slow_samples)} of the slowest 1 %, the others drawn by chance.` :
 		`The timeline shows all ${count(kept.samples)} recorded inferences.`);
-	list.push(`${count(kept.details)} inferences are here in full: of each program the slowest and the nearest to the median.`);
+	list.push(`In full there are ${counted(kept.details, "inference")}: of each program the slowest and the nearest to the median.`);
 	if (kept.left_out_details)
 		list.push(`${count(kept.left_out_details)} more had no room.`);
 	if (kept.cut_details)
@@ -69,7 +69,7 @@ function kept_list(data) {
 		list.push(`The ${count(kept.programs)} programs with most time are shown, of ${count(kept.all_programs)}.`);
 	if (kept.operators < kept.all_operators)
 		list.push(`${count(kept.operators)} operators are shown, of ${count(kept.all_operators)}.`);
-	for (const each of data.flames.filter((graph) => graph.shown < graph.all))
+	for (const each of data.flames.filter((graph) => graph.shown > 1 && graph.shown < graph.all))
 		list.push(`The flame graph of the ${each.title} shows the ${count(each.shown)} largest of ${count(each.all)} frames; what is above them is added to these.`);
 	return list;
 }

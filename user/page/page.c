@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "analysis/reading.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
@@ -95,13 +96,14 @@ static void add_page(struct text *text, const struct text *document)
 
 /* ---- all ---- */
 
-static int open_file(struct page *page, const char *path)
+static int open_file(struct page *page, const char *path, int descriptor)
 {
-	const bool output = !strcmp(path, "-");
-	const int descriptor = output ? file_standard_output() : -1;
-	int error = output && descriptor < 0 ? descriptor :
-					       tailed_file_open(&page->file, output ? NULL : path, descriptor);
+	const bool output = descriptor < 0 && !strcmp(path, "-");
+	int error;
 
+	if (output)
+		descriptor = file_standard_output();
+	error = output && descriptor < 0 ? descriptor : tailed_file_open(&page->file, output ? NULL : path, descriptor);
 	if (error)
 		log_error(page->log, "%s: cannot be written: %s", path, output_reason(error));
 	page->has_file = !error;
@@ -120,7 +122,7 @@ int page_open(const struct page_options *options, struct model *model, struct pa
 	page_names_init(&page->names);
 	page_spans_init(&page->spans, &page->names);
 	page->name = strdup(options->name);
-	error = page->name ? open_file(page, options->path) : -ENOMEM;
+	error = page->name ? open_file(page, options->path, options->descriptor) : -ENOMEM;
 	for (int i = 0; !error && i < PAGE_FLAMES; i++) {
 		const struct flame_options flame = {
 			.log = options->log, .what = i + 1, .wants = options->wants, .context = options->context
@@ -175,4 +177,27 @@ void page_free(struct page *page)
 	page_names_free(&page->names);
 	free(page->name);
 	free(page);
+}
+
+int page_write(const struct page_options *options, int recording)
+{
+	const struct study_options chosen = { .log = options->log,
+					      .inputs = &options->name,
+					      .input_count = 1,
+					      .descriptors = &recording,
+					      .details = true };
+	const struct reading_pass pass = { .log = options->log };
+	struct reading reading = {};
+	struct study *study = NULL;
+	struct page *page = NULL;
+	int error = reading_open(&reading, options->log, options->name, recording);
+
+	error = error ?: page_open(options, reading.model, &page);
+	error = error ?: reading_all(&reading, &pass);
+	if (!error || error == -ENODATA)
+		error = study_create(&chosen, &study) ?: page_close(page, study, reading.model, 0);
+	page_free(page);
+	study_free(study);
+	reading_close(&reading);
+	return error;
 }

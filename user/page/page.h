@@ -15,6 +15,7 @@ struct page;
 struct page_options {
 	const struct log *log;
 	const char *path; /* "-": standard output */
+	int descriptor;	  /* of path, which is open already and is taken over; -1: it is opened */
 	const char *name; /* of the recording, as the page shows it */
 	/* Of flame graphs, as in struct flame_options. */
 	bool (*wants)(const void *context, const struct event_stack *stack);
@@ -29,6 +30,9 @@ int page_open(const struct page_options *options, struct model *model, struct pa
  */
 int page_close(struct page *page, const struct study *study, const struct model *model, __u64 length);
 void page_free(struct page *page);
+
+/* All of that with the recording that descriptor is of, which has to be a file. options->wants is not used. Errors of both, and of reading it. */
+int page_write(const struct page_options *options, int recording);
 
 /* Embedded by embed.sh. Not terminated. */
 struct page_asset {

@@ -37,7 +37,7 @@ function programs_section(data, chosen) {
 		{ title: "Runtime", of: (row) => row.runtime },
 		{ title: "Process", of: (row) => row.process },
 		{ title: "Inferences", of: (row) => row.inferences, cell: (row) => count(row.inferences), number: true },
-		{ title: "a second", of: (row) => row.inferences / data.duration, cell: (row) => rate(row.inferences / data.duration * 1e9), number: true },
+		{ title: "a second", of: (row) => row.inferences / data.summary.duration_ns, cell: (row) => rate(row.inferences / data.summary.duration_ns * 1e9), number: true },
 		{ title: "Over time", cell: (row) => spark(row, data) },
 		quantile("p50"), quantile("p90"), quantile("p99"), quantile("max"),
 		{ title: "Failed", of: (row) => row.failed, cell: (row) => h("span", { class: row.failed ? "bad" : null }, count(row.failed)), number: true },
@@ -68,7 +68,7 @@ function limits(program) {
 
 function histogram(program) {
 	const most = Math.max(1, ...program.histogram.map((each) => each[1])), read = h("div", { class: "read", "aria-live": "polite" });
-	const foot = 18, head = 26, marks = [["p50", program.latency.p50], ["p90", program.latency.p90], ["p99", program.latency.p99]];
+	const foot = 18, head = 40, marks = [["p50", program.latency.p50], ["p90", program.latency.p90], ["p99", program.latency.p99]];
 	let over = -1;
 
 	function paint(context, width, height) {
@@ -90,9 +90,10 @@ function histogram(program) {
 			if (tick.label)
 				fit(context, duration(tick.value).replace(/\.0+ /, " "), x + 3, base + 10, width - x - 3);
 		}
-		let free = 0;
-		marks.forEach(([name, value], i) => {
-			const x = place(value), text = `${name} ${duration(value)}`, wide = context.measureText(text).width, y = x < free ? 18 : 6;
+		const taken = [0, 0, 0];
+		for (const [name, value] of marks) {
+			const x = place(value), text = `${name} ${duration(value)}`, wide = context.measureText(text).width, at = Math.min(Math.max(2, x - wide / 2), width - wide - 2);
+			const level = Math.max(0, taken.findIndex((end) => at > end)), y = 7 + 12 * level;
 
 			context.strokeStyle = colour("text");
 			context.setLineDash([3, 3]);
@@ -102,16 +103,16 @@ function histogram(program) {
 			context.stroke();
 			context.setLineDash([]);
 			context.fillStyle = colour("text");
-			context.fillText(text, Math.min(Math.max(2, x - wide / 2), width - wide - 2), y + 1);
-			free = y === 6 ? x + wide / 2 + 40 : free;
-		});
+			context.fillText(text, at, y);
+			taken[level] = at + wide + 6;
+		}
 	}
 
 	function show(index) {
 		over = Math.max(-1, Math.min(program.histogram.length - 1, index));
 		const bucket = program.histogram[over], below = over >= 0 ? sum(program.histogram.slice(0, over + 1), (each) => each[1]) : 0;
 
-		replace(read, bucket ? [h("b", {}, `${duration(program.bounds[bucket[0]])} to ${duration(program.bounds[bucket[0] + 1])}`), `: ${count(bucket[1])} inferences; ${percent(below / program.latency.count)} are not slower`] : "");
+		replace(read, bucket ? [h("b", {}, `${duration(program.bounds[bucket[0]])} to ${duration(program.bounds[bucket[0] + 1])}`), `: ${counted(bucket[1], "inference")}; ${percent(below / program.latency.count)} are not slower`] : "");
 		self.draw();
 	}
 
@@ -192,7 +193,7 @@ function heat_map(program, data, go) {
 				}
 			}
 			replace(read, h("b", {}, `${moment(begin_of(cursor))} to ${moment(begin_of(cursor + 1))}`), number ?
-				`: ${count(number)} inferences, ${duration(program.bounds[low])} to ${duration(program.bounds[high])}; Enter or a click shows it in the timeline` : ": none");
+				`: ${counted(number, "inference")}, ${duration(program.bounds[low])} to ${duration(program.bounds[high])}; Enter or a click shows it in the timeline` : ": none");
 		}
 		self.draw();
 	}

@@ -230,6 +230,7 @@ class Tracks {
 	paint(context, width) {
 		const { range, gutter } = this, inner = width - gutter, scale = inner / (range.to - range.from);
 
+		Object.assign(this.picture.canvas.dataset, { from: range.from, to: range.to });
 		context.save();
 		context.beginPath();
 		context.rect(gutter, 0, inner, this.picture.height);
