@@ -55,6 +55,19 @@ static int check_choices(const struct study_build *build)
 
 /* ---- inputs ---- */
 
+/* Flame graphs can be made where there are stacks. */
+static bool note_stacks(void *context, const struct xpt_record_header *record)
+{
+	const struct xpt_record_stack_sample *sample = (const void *)record;
+	struct study_build *build = context;
+
+	if (record->kind == XPT_RECORD_STACK_SAMPLE && record->size >= sizeof(*sample)) {
+		build->view.has_off_cpu_stacks |= sample->reason == XPT_STACK_OFF_CPU;
+		build->view.has_cpu_stacks |= sample->reason == XPT_STACK_ON_CPU;
+	}
+	return true;
+}
+
 static int read_input(struct study_build *build, struct reading *reading, bool first)
 {
 	const struct study_options *options = build->options;
@@ -63,6 +76,8 @@ static int read_input(struct study_build *build, struct reading *reading, bool f
 	/* As if all were of the same size. */
 	const __u64 size = recording_reader_size(reader), before = (first ? 0 : count) + build->input;
 	const struct reading_pass pass = { .log = options->log,
+					   .takes = first ? note_stacks : NULL,
+					   .context = build,
 					   .progress = size ? options->progress : NULL,
 					   .progress_context = options->progress_context,
 					   .before = before * size,

@@ -270,7 +270,8 @@ struct study {
 	unsigned int bins;
 	bool complete;					       /* all recordings are */
 	bool has_operators, has_states, has_reasons, has_jobs; /* recorded anywhere */
-	const struct study_program *programs;		       /* most total time first */
+	bool has_off_cpu_stacks, has_cpu_stacks;
+	const struct study_program *programs; /* most total time first */
 	size_t program_count;
 	size_t program_total; /* those that were not chosen included */
 	const struct study_queue *queues;

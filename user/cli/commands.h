@@ -20,6 +20,7 @@ int command_profile(int argc, char **argv);
 int command_stream(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_explain(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_continuous(int argc, char **argv);

@@ -99,6 +99,7 @@ static const struct {
 	{ "codeobj", "record the code objects that are loaded onto devices, with what is in them", command_codeobj },
 	{ "counters", "count events of devices and the kernel, by their names in perf", command_counters },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
+	{ "explain", "explain where inferences spend time, and what slow ones do; needs no root", command_explain },
 	{ "merge", "merge traces of the same time by their clocks; needs no root", command_merge },
 	{ "list", "show runtimes, programs in a process, probe sites, drivers, counters, devices", command_list },
 	{ "check", "check kernel features and permissions, with advice on what is missing", command_check },
