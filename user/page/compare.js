@@ -149,7 +149,7 @@ function in_words(detail, program, data) {
 	let named = 0;
 
 	if (more > 0 && detail.components[unknown] > detail.duration * 0.9)
-		return `${duration(more)} more than typical; what its thread did was not recorded.`;
+		return `${duration(more)} more than typical; ${detail.flags & ASYNC ? "between its enqueue and its wait no thread belongs to it" : "what its thread did was not recorded"}.`;
 
 	for (const each of differences(detail, program, data)) {
 		if (parts.length === 3 || each.more < more * 0.08 || each.more < 1000)
@@ -166,6 +166,24 @@ function in_words(detail, program, data) {
 }
 
 /* ---- the part of the page ---- */
+
+/* What the slowest percent have in common, as `xputrace explain` has it. */
+function explanation(program) {
+	const { slow, explanation: known } = program;
+
+	if (!known || !slow.count || !known.causes.length)
+		return null;
+	return [h("p", {}, `The slowest 1 % (${count(slow.count)} of ${duration(slow.least)} or more) take ${duration(slow.duration)} on average, ${duration(known.difference)} more than typical ones. `,
+		`${percent(known.explained)} of that is explained.`, known.missing ? h("span", { class: "dim" }, ` ${known.missing}.`) : null),
+	table([
+		{ title: "Because of", cell: (row) => [row.title, row.name ? ` ${row.name}` : "", row.explained ? null : h("span", { class: "dim" }, " (not explained)")], head: true },
+		{ title: "Longer by", cell: (row) => duration(row.difference), number: true },
+		{ title: "of all", cell: (row) => [part(row.share), ` ${percent(row.share)}`], number: true },
+		{ title: "Main cause of", cell: (row) => row.inferences ? `${count(row.inferences)} of them` : "", number: true },
+		{ title: "Evidence", cell: (row) => row.evidence.split("\n").map((line) => h("div", {}, line)), class: "words" },
+	], known.causes, { caption: "Why the slowest inferences take longer", limit: 6 }).element,
+	h("h3", { style: { marginTop: "12px" } }, "One by one")];
+}
 
 function component_table(detail, program, data) {
 	const rows = differences(detail, program, data).filter((each) => each.value || each.typical);
@@ -223,7 +241,7 @@ function compare_part(program, data, go) {
 		{ title: "What is different", cell: (row) => [row.failed ? h("span", { class: "bad" }, "failed; ") : null, in_words(row, program, data)], class: "words" },
 	], program.slowest, { caption: "Slowest inferences", chosen: show, sort: 0, limit: 10, selected: program.slowest[0] });
 	show(program.slowest[0]);
-	return [rows.element, h("h3", { style: { marginTop: "12px" } }, "This one above, a typical one below"), words,
+	return [explanation(program), rows.element, h("h3", { style: { marginTop: "12px" } }, "This one above, a typical one below"), words,
 		h("div", { class: "bar" }, h("button", { class: "tool", onclick: () => go(shown.start - shown.duration * 0.2, shown.start + shown.duration * 1.2) }, "Show it in the timeline"),
 			h("button", { class: "tool", onclick: () => range.set(0, shown.duration * 1.02) }, "Fit this one"),
 			h("button", { class: "tool", onclick: () => range.set(0, typical.duration * 1.02) }, "Fit the typical one")),

@@ -107,6 +107,8 @@ static void add_cohort(struct text *text, const char *key, const struct study_co
 {
 	json_begin(text, key, '{');
 	json_add_unsigned(text, "count", cohort->count);
+	json_add_unsigned(text, "least", cohort->least);
+	json_add_unsigned(text, "most", cohort->most);
 	json_add_real(text, "duration", cohort->mean.duration);
 	json_begin(text, "components", '[');
 	for (int i = 0; i < STUDY_COMPONENTS; i++)
@@ -145,6 +147,33 @@ static void add_history(struct text *text, const struct study_history *history, 
 	json_end(text, ']');
 }
 
+/* Why its slow inferences take longer. */
+static void add_explanation(struct text *text, const struct xpt_explain_program *program)
+{
+	json_begin(text, "explanation", '{');
+	json_add_real(text, "difference", round(program->difference));
+	json_add_real(text, "explained", program->explained);
+	json_add_text(text, "missing", program->missing);
+	json_add_text(text, "command", program->command);
+	json_begin(text, "causes", '[');
+	for (size_t i = 0; i < program->cause_count; i++) {
+		const struct xpt_explain_cause *cause = XPT_AT(program->causes, program->cause_size, i);
+
+		json_begin(text, NULL, '{');
+		json_add_text(text, "title", cause->title);
+		json_add_text(text, "name", strcmp(cause->kind, "operator") ? "" : cause->name);
+		json_add_bool(text, "explained", cause->explained);
+		json_add_real(text, "difference", round(cause->difference));
+		json_add_real(text, "share", cause->share);
+		json_add_unsigned(text, "inferences", cause->inferences);
+		json_add_text(text, "evidence", cause->evidence);
+		json_add_text(text, "command", cause->command);
+		json_end(text, '}');
+	}
+	json_end(text, ']');
+	json_end(text, '}');
+}
+
 static void add_program(struct text *text, struct page_parts *parts, const struct study_program *program)
 {
 	json_begin(text, NULL, '{');
@@ -165,6 +194,8 @@ static void add_program(struct text *text, struct page_parts *parts, const struc
 	add_cohort(text, "typical", &program->typical);
 	add_cohort(text, "slow", &program->slow);
 	add_history(text, program->history, parts->document->study->bins);
+	if (parts->programs < xpt_explain_program_count(parts->document->explain))
+		add_explanation(text, xpt_explain_program(parts->document->explain, parts->programs));
 	page_add_operators(text, parts, program);
 	page_add_details(text, parts, "slowest", program, program->slowest, program->slowest_count);
 	page_add_details(text, parts, "middle", program, program->middle, program->middle_count);
@@ -178,9 +209,10 @@ static void add_kept(struct text *text, const struct page_parts *parts)
 {
 	const struct page_document *document = parts->document;
 	const struct study *study = document->study;
-	__u64 recorded = 0, operators = 0;
+	__u64 recorded = 0, operators = 0, slow = 0;
 
 	for (size_t i = 0; i < study->program_count; i++) {
+		slow += study->programs[i].slow.count;
 		recorded += study->programs[i].recorded;
 		operators += study->programs[i].operator_count;
 	}
@@ -190,6 +222,7 @@ static void add_kept(struct text *text, const struct page_parts *parts)
 	json_add_unsigned(text, "samples", parts->samples);
 	json_add_unsigned(text, "slow_samples", parts->slow_samples);
 	json_add_unsigned(text, "all_samples", recorded);
+	json_add_unsigned(text, "all_slow_samples", slow);
 	json_add_unsigned(text, "details", parts->details);
 	json_add_unsigned(text, "cut_details", parts->cut_details);
 	json_add_unsigned(text, "left_out_details", parts->left_out_details);

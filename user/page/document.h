@@ -3,12 +3,14 @@
 #ifndef XPT_PAGE_DOCUMENT_H
 #define XPT_PAGE_DOCUMENT_H
 
+#include <xputrace/explain.h>
+
 #include "analysis/study.h"
 #include "base/core/text.h"
+#include "page/page.h"
 #include "page/spans.h"
 #include "report/flame/flame.h"
 
-#define PAGE_PROGRAMS_MAX 1000	     /* further ones are in the totals only */
 #define PAGE_OPERATORS_MAX 20000     /* of all programs: those with most self time of each */
 #define PAGE_SAMPLES_MAX 120000	     /* of all programs, half of them slow ones */
 #define PAGE_DETAIL_ITEMS_MAX 150000 /* of all inferences in full: operators, slices, jobs, calls */
@@ -19,8 +21,9 @@
 struct page_document {
 	const char *name; /* of the recording */
 	const struct study *study;
-	const struct model *model; /* of the events that spans and flames are of, after the last one */
-	__u64 length;		   /* ns that rates of the summary are of; 0: of the recording */
+	const struct xpt_explain *explain; /* of the study; of its first programs */
+	const struct model *model;	   /* of the events that spans and flames are of, after the last one */
+	__u64 length;			   /* ns that rates of the summary are of; 0: of the recording */
 	const struct page_spans *spans;
 	struct page_names *names;
 	struct flame_tree *flames[PAGE_FLAMES]; /* by enum xpt_flame - 1; NULL: none */

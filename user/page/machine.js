@@ -34,7 +34,26 @@ function thread_groups(data) {
 		else
 			to[kind === SPAN.region ? "regions" : "calls"].push({ start, end, name, tint: name });
 	}
+	/* Inferences in full, where the rest is not shown. */
+	for (const program of data.programs) {
+		for (const detail of [...program.slowest, ...program.middle].filter((each) => !window_shown(data.windows, each.start)))
+			add_detail(detail, program, data, group);
+	}
 	return groups;
+}
+
+function window_shown({ begin, width, every }, time) {
+	return ((Math.floor((time - begin) / width) % every) + every) % every === 0;
+}
+
+function add_detail(detail, program, data, group) {
+	const moved = (spans) => spans.map((span) => ({ ...span, depth: undefined, start: span.start + detail.start, end: span.end + detail.start }));
+
+	for (const [thread, spans] of node_spans(detail, program))
+		group(thread).operators.push(...moved(spans));
+	group(detail.thread).states.push(...moved(state_spans(detail, data).filter((span) => span.colour !== "cpu")));
+	for (const call of detail.calls)
+		group(call.thread).calls.push(...moved([{ ...call, tint: call.name }]));
 }
 
 const KINDS = [["inferences", "", { most: 12 }], ["operators", "operators", { most: 8 }], ["states", "not running", { most: 1, thin: true }], ["calls", "other calls", { most: 4, thin: true }], ["regions", "regions", { most: 8 }]];
@@ -64,7 +83,7 @@ function timeline_section(data, range) {
 	const view = new Tracks(range, tracks, { label: "Timeline of the recording", windows: data.windows });
 
 	return { view, element: section("timeline", "Timeline", "From the whole recording down to one operator.",
-		data.windows.every > 1 ? h("p", { class: "note" }, `Operators, waits and calls are shown where the background is light: all of ${duration(data.windows.width)} in each ${duration(data.windows.width * data.windows.every)}.`) : null,
+		data.windows.every > 1 ? h("p", { class: "note" }, `Operators, waits and calls are shown where the background is light: all of ${duration(data.windows.width)} in each ${duration(data.windows.width * data.windows.every)}; and those of the inferences that are here in full.`) : null,
 		left_out ? h("p", { class: "note" }, `The ${TIMELINE_THREADS} threads with most inferences are shown, ${count(left_out)} are not.`) : null,
 		overlapping ? h("p", { class: "note" }, `${counted(overlapping, "span")} not shown: they overlap too many others.`) : null, view.element) };
 }

@@ -56,7 +56,7 @@ function cost_list(data) {
 function kept_list(data) {
 	const { kept } = data, list = ["Counts, percentiles, histograms, heat maps and sums of operators are of all recorded inferences."];
 
-	list.push(kept.samples < kept.all_samples ? `The timeline shows ${count(kept.samples)} of ${count(kept.all_samples)} recorded inferences: ${count(kept.slow_samples)} of the slowest 1 %, the others drawn by chance.` :
+	list.push(kept.samples < kept.all_samples ? `The timeline shows ${count(kept.samples)} of ${count(kept.all_samples)} recorded inferences: ${kept.slow_samples < kept.all_slow_samples ? `${count(kept.slow_samples)} of the ${count(kept.all_slow_samples)}` : `all ${count(kept.slow_samples)}`} that are the slowest 1 % of their program, the others drawn by chance.` :
 		`The timeline shows all ${count(kept.samples)} recorded inferences.`);
 	list.push(`In full there are ${counted(kept.details, "inference")}: of each program the slowest and the nearest to the median.`);
 	if (kept.left_out_details)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "analysis/explain_private.h"
 #include "analysis/reading.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
@@ -138,10 +139,11 @@ int page_open(const struct page_options *options, struct model *model, struct pa
 	return error;
 }
 
-int page_close(struct page *page, const struct study *study, const struct model *model, __u64 length)
+int page_close(struct page *page, const struct xpt_explain *explain, const struct model *model, __u64 length)
 {
 	struct page_document document = { .name = page->name,
-					  .study = study,
+					  .study = explain->study,
+					  .explain = explain,
 					  .model = model,
 					  .length = length,
 					  .spans = &page->spans,
@@ -188,16 +190,17 @@ int page_write(const struct page_options *options, int recording)
 					      .details = true };
 	const struct reading_pass pass = { .log = options->log };
 	struct reading reading = {};
-	struct study *study = NULL;
+	struct xpt_explain *explain = NULL;
 	struct page *page = NULL;
 	int error = reading_open(&reading, options->log, options->name, recording);
 
 	error = error ?: page_open(options, reading.model, &page);
 	error = error ?: reading_all(&reading, &pass);
 	if (!error || error == -ENODATA)
-		error = study_create(&chosen, &study) ?: page_close(page, study, reading.model, 0);
+		error = explain_create(&chosen, PAGE_PROGRAMS_MAX, &explain) ?:
+				page_close(page, explain, reading.model, 0);
 	page_free(page);
-	study_free(study);
+	xpt_explain_destroy(explain);
 	reading_close(&reading);
 	return error;
 }

@@ -7,8 +7,12 @@
 #ifndef XPT_PAGE_PAGE_H
 #define XPT_PAGE_PAGE_H
 
-#include "analysis/study.h"
+#include <xputrace/explain.h>
+
+#include "base/core/log.h"
 #include "model/core/model.h"
+
+#define PAGE_PROGRAMS_MAX 1000 /* further ones are in the totals only */
 
 struct page;
 
@@ -25,10 +29,10 @@ struct page_options {
 /* Before the model's first record: adds sinks, opens the file. -ENOMEM, -ENOSPC, errors of open(), which are reported. */
 int page_open(const struct page_options *options, struct model *model, struct page **result);
 /*
- * After the last one: writes the page and closes the file. study: of the same recording, and the same part of it. length: ns that
- * rates of the summary are of; 0: of the recording. -ENOMEM, errors of write().
+ * After the last one: writes the page and closes the file. explain: with details, of the same recording, and the same part of it. length:
+ * ns that rates of the summary are of; 0: of the recording. -ENOMEM, errors of write().
  */
-int page_close(struct page *page, const struct study *study, const struct model *model, __u64 length);
+int page_close(struct page *page, const struct xpt_explain *explain, const struct model *model, __u64 length);
 void page_free(struct page *page);
 
 /* All of that with the recording that descriptor is of, which has to be a file. options->wants is not used. Errors of both, and of reading it. */

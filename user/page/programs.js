@@ -129,7 +129,7 @@ function histogram(program) {
 			show(Math.max(0, over + (event.key === "ArrowRight" ? 1 : -1)));
 		}
 	});
-	return h("div", { class: "block" }, h("h3", {}, "Latency"), h("div", { class: "chart" }, self.canvas), read);
+	return h("div", { class: "block" }, h("h3", {}, "Distribution"), h("div", { class: "chart" }, self.canvas), read);
 }
 
 function quantile_table(program) {
@@ -212,7 +212,7 @@ function heat_map(program, data, go) {
 			visit(cursor);
 		}
 	});
-	return h("div", { class: "block" }, h("h3", {}, "Latency over time"), h("div", { class: "chart" }, self.canvas), read);
+	return h("div", { class: "block" }, h("h3", {}, "Over time"), h("div", { class: "chart" }, self.canvas), read);
 }
 
 function program_part(program, data, go) {

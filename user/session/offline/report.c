@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/explain_private.h"
 #include "analysis/reading.h"
-#include "analysis/study.h"
 #include "base/core/options.h"
 #include "base/core/process.h"
 #include "base/file/file.h"
@@ -280,11 +280,11 @@ static int write_page(struct run *run)
 					      .progress = options->progress,
 					      .progress_context = options->progress_context,
 					      .descriptors = &run->input };
-	struct study *study = NULL;
-	int error = study_create(&chosen, &study);
+	struct xpt_explain *explain = NULL;
+	int error = explain_create(&chosen, PAGE_PROGRAMS_MAX, &explain);
 
-	error = error ?: page_close(run->page, study, run->last.model, report_filter_length(run->filter));
-	study_free(study);
+	error = error ?: page_close(run->page, explain, run->last.model, report_filter_length(run->filter));
+	xpt_explain_destroy(explain);
 	return error;
 }
 
