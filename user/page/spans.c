@@ -18,9 +18,8 @@ void page_spans_free(struct page_spans *spans)
 
 bool page_spans_shown(const struct page_spans *spans, __u64 time)
 {
-	const __s64 window = (__s64)(time - spans->origin) / (__s64)PAGE_WINDOW - (time < spans->origin);
-
-	return !(window & (spans->every - 1));
+	/* What comes late may be before the first window. */
+	return !((__s64)(time - spans->origin) >> PAGE_WINDOW_BITS & (spans->every - 1));
 }
 
 static void thin(struct page_spans *spans)

@@ -10,8 +10,9 @@
 #include "model/core/model.h"
 #include "page/names.h"
 
-#define PAGE_SPANS_MAX 200000u	 /* about 2 MB of a page */
-#define PAGE_WINDOW (1ull << 24) /* ns */
+#define PAGE_SPANS_MAX 200000u /* about 2 MB of a page */
+#define PAGE_WINDOW_BITS 24
+#define PAGE_WINDOW (1ull << PAGE_WINDOW_BITS) /* ns */
 
 /* Numbers are part of pages. */
 enum page_span_kind {
