@@ -464,7 +464,7 @@ arm64: deps-arm64
 # ---- installing ----
 
 # Where they stand here, for the links between them.
-DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE tests/demo/trace.png user/service/Containerfile
+DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE docs/page.png user/service/Containerfile
 
 # For the machine that installs, not for a package.
 RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)
