@@ -89,8 +89,8 @@ def test_slow_operators():
     with Browser() as browser:
         browser.open(page)
         browser.run('[...document.querySelectorAll("#programs tbody button")].find((each) => each.innerText.startsWith("toy")).click()')
-        browser.run('document.querySelectorAll("#slow tbody tr")[1].click()')
-        assert browser.run('document.querySelectorAll("#slow tbody tr")[1].classList.contains("chosen")')
+        browser.run('document.querySelectorAll("#slow tr.choice")[1].click()')
+        assert browser.run('document.querySelectorAll("#slow tr.choice")[1].classList.contains("chosen")')
         focus(browser, "slow")
         seen = set()
         for _ in range(3):

@@ -145,6 +145,11 @@ newer "$out/harm/states" "$harm/states.c" "$here/build.sh" ||
 newer "$out/states" "$here/states.c" "$here/build.sh" ||
 	$cc $flags -rdynamic -o "$out/states" "$here/states.c" -lpthread
 
+# One inference in a hundred is slow, for a known reason.
+# shellcheck disable=SC2086
+newer "$out/slow" "$here/slow.c" "$here/build.sh" ||
+	$cc $flags -rdynamic -o "$out/slow" "$here/slow.c" -lpthread
+
 # Who writes into the tables of a plugin, and who uses them.
 hostile=$here/hostile
 mkdir -p "$out/hostile"

@@ -89,6 +89,12 @@ static void add_count(struct text *text, double count)
 	text_real(text, count >= 10 ? round(count) : round(count * 10) / 10);
 }
 
+static void add_times(struct text *text, double count)
+{
+	add_count(text, count);
+	text_string(text, count > 0.95 && count < 1.05 ? " time" : " times");
+}
+
 static void add_name(struct text *text, const char *name)
 {
 	text_literal(text, "`");
@@ -139,7 +145,7 @@ static const char *report_command(struct causes *causes, const char *more_option
 	const char *command;
 
 	text_literal(&text, "report ");
-	if (!add_quoted(&text, causes->explain->input))
+	if (!strcmp(causes->explain->input, "-") || !add_quoted(&text, causes->explain->input))
 		text_literal(&text, "FILE.xpt");
 	add_program_choice(&text, causes->program);
 	text_literal(&text, " --slowest 1%");
@@ -230,8 +236,8 @@ static void describe_waited(struct causes *causes)
 	const struct study_party *first = find_parties(cohort, XPT_OFF_CPU_PREEMPTED, &times, &time);
 
 	text_literal(text, "preempted ");
-	add_count(text, slow(causes)->involuntary);
-	text_literal(text, " times (typical: ");
+	add_times(text, slow(causes)->involuntary);
+	text_literal(text, " (typical: ");
 	add_count(text, typical(causes)->involuntary);
 	text_literal(text, ")");
 	if (first) {
@@ -345,8 +351,8 @@ static void add_operator(struct causes *causes, const struct study_operator *op,
 	text_literal(text, "), of that ");
 	add_time(text, op->slow.cpu);
 	text_literal(text, " on a CPU; it ran ");
-	add_count(text, op->slow.times);
-	text_string(text, op->slow.times > 0.95 && op->slow.times < 1.05 ? " time (typical: " : " times (typical: ");
+	add_times(text, op->slow.times);
+	text_literal(text, " (typical: ");
 	add_count(text, op->typical.times);
 	text_literal(text, ")");
 	add_cause(causes, &(struct xpt_explain_cause){ .kind = "operator",

@@ -8,7 +8,7 @@
 #include "analysis/explain_private.h"
 #include "report/table/columns.h"
 
-#define NAME_LEAST 16
+#define NAME_LEAST 19 /* of the longest one that is always there */
 #define NAME_MOST 44
 #define NUMBERS 24	   /* columns behind a name */
 #define OPERATORS_SHOWN 12 /* the others are one line */
@@ -346,7 +346,7 @@ static void add_slow(struct page *page, const struct xpt_explain_program *progra
 /* Names get what the widest one needs. */
 static size_t name_width(const struct xpt_explain_program *program, unsigned int columns)
 {
-	size_t width = 0, most = NAME_MOST;
+	size_t width = NAME_LEAST, most = NAME_MOST;
 
 	for (size_t i = 0; i < program->state_count; i++)
 		width = strlen(program->states[i].title) + 4 > width ? strlen(program->states[i].title) + 4 : width;

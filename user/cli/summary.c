@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -253,6 +254,8 @@ static int write_file(const char *path, struct text *text)
 		error = tailed_file_compress(&file);
 	if (!error && !file.seekable)
 		error = tailed_file_detach(&file, &stopped);
+	if (error == -EPERM) /* no process can be made any more: this one writes */
+		error = 0;
 	file.patient = true;
 	error = error ?: tailed_file_append(&file, text, "", 0, true);
 	closed = tailed_file_close(&file);

@@ -169,19 +169,19 @@ function in_words(detail, program, data) {
 
 /* What the slowest percent have in common, as `xputrace explain` has it. */
 function explanation(program) {
-	const { slow, explanation: known } = program;
+	const { slow, explanation: known } = program, causes = known ? [...known.causes].sort((a, b) => b.difference - a.difference) : [];
 
-	if (!known || !slow.count || !known.causes.length)
+	if (!known || !slow.count || !causes.length)
 		return null;
 	return [h("p", {}, `The slowest 1 % (${count(slow.count)} of ${duration(slow.least)} or more) take ${duration(slow.duration)} on average, ${duration(known.difference)} more than typical ones. `,
 		`${percent(known.explained)} of that is explained.`, known.missing ? h("span", { class: "dim" }, ` ${known.missing}.`) : null),
 	table([
-		{ title: "Because of", cell: (row) => [row.title, row.name ? ` ${row.name}` : "", row.explained ? null : h("span", { class: "dim" }, " (not explained)")], head: true },
+		{ title: "Because of", cell: (row) => [row.title, row.name ? ` ${row.name}` : "", row.explained ? null : h("span", { class: "dim" }, " (not explained)")], head: true, class: "words" },
 		{ title: "Longer by", cell: (row) => duration(row.difference), number: true },
 		{ title: "of all", cell: (row) => [part(row.share), ` ${percent(row.share)}`], number: true },
 		{ title: "Main cause of", cell: (row) => row.inferences ? `${count(row.inferences)} of them` : "", number: true },
 		{ title: "Evidence", cell: (row) => row.evidence.split("\n").map((line) => h("div", {}, line)), class: "words" },
-	], known.causes, { caption: "Why the slowest inferences take longer", limit: 6 }).element,
+	], causes, { caption: "Why the slowest inferences take longer", limit: Math.max(1, causes.filter((each) => each.share >= 0.01).length) }).element,
 	h("h3", { style: { marginTop: "12px" } }, "One by one")];
 }
 

@@ -35,7 +35,7 @@ _xputrace_instances() {
 
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream top continuous inspect codeobj counters report merge list check"
+	local commands="record profile stream top continuous inspect codeobj counters report explain merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --why --budget --quiet --verbose --help --"
 	local written="-d --output --duration --summary-json"
@@ -187,6 +187,10 @@ _xputrace() {
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
 		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --html --format --level --program --match --pid --from --to --slowest --request --flame --flame-diff --operator --warn-size --summary-json --quiet --help" -- "$current")
+		;;
+	explain)
+		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-P -m -p -n -q -h --program --match --pid --from --to --programs --json --quiet --help" -- "$current")
 		;;
 	merge)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")

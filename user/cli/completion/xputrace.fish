@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Completion of xputrace for fish.
 
-set -l commands record profile stream top continuous inspect codeobj counters report merge list check
+set -l commands record profile stream top continuous inspect codeobj counters report explain merge list check
 
 complete -c xputrace -f
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a record -d 'Write a trace of processes or a command'
@@ -13,6 +13,7 @@ complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a inspect -
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a codeobj -d 'Code objects that are loaded onto devices'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a counters -d 'Count events of devices and the kernel'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a report -d 'Trace and summary from a recording'
+complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a explain -d 'Where inferences spend time, what slow ones do'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a merge -d 'Merge traces of the same time'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a list -d 'Runtimes, programs, probe sites, operators, drivers, devices, counters'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a check -d 'Check kernel features and permissions'
@@ -25,7 +26,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from record profile stream top c
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream top continuous inspect' -l region -x -d 'Make functions regions'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream top continuous inspect codeobj list' -s v -l verbose -d 'Say more'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters report merge' -s o -l output -r -F -d 'File to write'
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect codeobj counters report merge' -s q -l quiet -d 'Say less'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect codeobj counters report explain merge' -s q -l quiet -d 'Say less'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream top continuous inspect codeobj' -s a -l all-processes -d 'Every process with a described runtime'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream top continuous inspect codeobj' -l process -x -a '(cat /proc/*/comm 2>/dev/null)' -d 'Processes with this name'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l format -x -a 'chrome xpt html none ort qnn-csv folded pprof svg speedscope' -d 'What to write'
@@ -103,7 +104,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from codeobj' -l total-limit -x 
 complete -c xputrace -n '__fish_seen_subcommand_from codeobj' -l functions -d 'And the parts and functions of each object'
 complete -c xputrace -n '__fish_seen_subcommand_from codeobj' -l libraries -d 'And shared libraries of programs'
 complete -c xputrace -n '__fish_seen_subcommand_from codeobj' -l json -d 'Print what index.json has'
-complete -c xputrace -n '__fish_seen_subcommand_from report' -F -d 'Recording'
+complete -c xputrace -n '__fish_seen_subcommand_from report explain' -F -d 'Recording'
 complete -c xputrace -n '__fish_seen_subcommand_from merge' -F -d 'Trace'
 complete -c xputrace -n '__fish_seen_subcommand_from merge' -l offset -r -F -d 'FILE=TIME to add to its times'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l format -x -a 'chrome html csv ort qnn-csv folded pprof svg speedscope' -d 'What to write'
@@ -112,13 +113,15 @@ complete -c xputrace -n '__fish_seen_subcommand_from record report' -l flame -x 
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l request -x -d 'Only regions of this request'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l flame-diff -r -F -d 'Difference to that of another recording'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l operator -x -d 'Only stacks in operators with this name'
-complete -c xputrace -n '__fish_seen_subcommand_from report' -s P -l program -x -d 'Name or handle of a program'
-complete -c xputrace -n '__fish_seen_subcommand_from report' -s m -l match -x -d 'Programs with such a name'
-complete -c xputrace -n '__fish_seen_subcommand_from report' -s p -l pid -x -d 'Only these processes'
-complete -c xputrace -n '__fish_seen_subcommand_from report' -l from -x -d 'Only what began from this time on'
-complete -c xputrace -n '__fish_seen_subcommand_from report' -l to -x -d 'Only what began before this time'
+complete -c xputrace -n '__fish_seen_subcommand_from report explain' -s P -l program -x -d 'Name or handle of a program'
+complete -c xputrace -n '__fish_seen_subcommand_from report explain' -s m -l match -x -d 'Programs with such a name'
+complete -c xputrace -n '__fish_seen_subcommand_from report explain' -s p -l pid -x -d 'Only these processes'
+complete -c xputrace -n '__fish_seen_subcommand_from report explain' -l from -x -d 'Only what began from this time on'
+complete -c xputrace -n '__fish_seen_subcommand_from report explain' -l to -x -d 'Only what began before this time'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l slowest -x -d 'Only the N or N% that took longest'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l level -x -a 'basic detailed' -d 'How much of it'
+complete -c xputrace -n '__fish_seen_subcommand_from explain' -s n -l programs -x -d 'How many programs'
+complete -c xputrace -n '__fish_seen_subcommand_from explain' -l json -r -F -d 'JSON to write'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -a 'runtimes programs sites operators drivers devices counters'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -s f -l file -r -F -d 'Look at this ELF file'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -l format -x -a 'table json' -d 'How to print'
