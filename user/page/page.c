@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "analysis/explain_private.h"
@@ -116,14 +117,19 @@ int page_open(const struct page_options *options, struct model *model, struct pa
 	struct page *page = calloc(1, sizeof(*page));
 	int error;
 
-	if (!page)
+	if (!page) {
+		if (options->descriptor >= 0)
+			close(options->descriptor);
 		return -ENOMEM;
+	}
 	page->log = options->log;
 	page->file.descriptor = -1;
 	page_names_init(&page->names);
 	page_spans_init(&page->spans, &page->names);
 	page->name = strdup(options->name);
-	error = page->name ? open_file(page, options->path, options->descriptor) : -ENOMEM;
+	error = open_file(page, options->path, options->descriptor);
+	if (!error && !page->name)
+		error = -ENOMEM;
 	for (int i = 0; !error && i < PAGE_FLAMES; i++) {
 		const struct flame_options flame = {
 			.log = options->log, .what = i + 1, .wants = options->wants, .context = options->context
@@ -194,9 +200,12 @@ int page_write(const struct page_options *options, int recording)
 	struct page *page = NULL;
 	int error = reading_open(&reading, options->log, options->name, recording);
 
-	error = error ?: page_open(options, reading.model, &page);
+	if (!error)
+		error = page_open(options, reading.model, &page);
+	else if (options->descriptor >= 0)
+		close(options->descriptor);
 	error = error ?: reading_all(&reading, &pass);
-	if (!error || error == -ENODATA)
+	if (page && (!error || error == -ENODATA))
 		error = explain_create(&chosen, PAGE_PROGRAMS_MAX, &explain) ?:
 				page_close(page, explain, reading.model, 0);
 	page_free(page);
