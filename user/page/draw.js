@@ -59,6 +59,7 @@ function picture(height, label, paint, attributes = {}) {
 		self.pending = false;
 		if (!width)
 			return;
+		self.width = width;
 		if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(self.height * scale)) {
 			canvas.width = Math.round(width * scale);
 			canvas.height = Math.round(self.height * scale);

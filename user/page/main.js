@@ -96,5 +96,5 @@ function build(data) {
 
 read_data().then(build).catch((error) => {
 	console.error(error);
-	replace(document.body, h("main", {}, h("h1", {}, "This page cannot be shown"), h("p", {}, `${error}`), h("p", {}, "It needs a browser of 2023 or later: Chromium 103, Firefox 113, Safari 16.4.")));
+	replace(document.body, h("main", {}, h("h1", {}, "This page cannot be shown"), h("p", {}, `${error}`), h("p", {}, "It needs a browser of 2024 or later: Chromium 123, Firefox 120, Safari 17.5.")));
 });

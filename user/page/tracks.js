@@ -159,7 +159,7 @@ function series_track(title, values, { bins: { width: bin, begin }, low = null, 
 		}
 		context.fillStyle = colour("dim");
 		context.textAlign = "right";
-		fit(context, show(top), left - 6, y + 8, 60);
+		fit(context, show(top), left ? left - 6 : width - 4, left ? y + 8 : y - 7, 60);
 		context.textAlign = "left";
 	}
 
@@ -196,13 +196,13 @@ class Tracks {
 		this.listen(this.picture.canvas);
 	}
 
-	/* Lays the tracks out; the height of all. */
+	/* Lays the tracks out, in a narrow window below their titles; the height of all. */
 	place() {
 		let y = 22;
 
 		for (const track of this.tracks) {
-			track.y = y;
-			y += track.height + 3;
+			track.y = y + (this.narrow ? 13 : 0);
+			y = track.y + track.height + 3;
 		}
 		return y + 4;
 	}
@@ -228,6 +228,12 @@ class Tracks {
 	}
 
 	paint(context, width) {
+		if (!!this.narrow !== (this.gutter === 0)) {
+			this.narrow = this.gutter === 0;
+			this.picture.height = this.place();
+			this.picture.draw();
+			return;
+		}
 		const { range, gutter } = this, inner = width - gutter, scale = inner / (range.to - range.from);
 
 		Object.assign(this.picture.canvas.dataset, { from: range.from, to: range.to });
@@ -241,14 +247,14 @@ class Tracks {
 		context.restore();
 		for (const track of this.tracks) {
 			context.fillStyle = colour("line");
-			context.fillRect(0, track.y - 2, width, 1);
+			context.fillRect(0, track.y - (gutter ? 2 : 15), width, 1);
 			track.paint(context, gutter, inner, track.y, range);
 			if (gutter) {
 				context.fillStyle = colour(track.series ? "dim" : "text");
 				fit(context, track.title, 8, track.y + Math.min(track.height / 2, 10), gutter - (track.series ? 66 : 12));
 			} else {
 				context.fillStyle = colour("dim");
-				fit(context, track.title, 4, track.y + track.height - 6, 200);
+				fit(context, track.title, 4, track.y - 7, width - 70);
 			}
 		}
 		if (this.chosen)
