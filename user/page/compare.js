@@ -112,26 +112,30 @@ function evidence(key, detail, program, data) {
 		return by ? `preempted ${times(preempted.length)}, ${by.times === preempted.length ? "" : "mostly "}by ${QUOTE(by.name)}` : null;
 	}
 	if (key === "cpu") {
-		const slower = slower_operators(detail, program)[0];
+		const slower = slower_operators(detail, program, true)[0];
 
-		return slower && slower.more > 0 ? `operator ${QUOTE(slower.label)} ${duration(slower.self)} instead of ${duration(slower.typical)}` : null;
+		return slower && slower.more > 0 ? `${duration(slower.more)} of it in operator ${QUOTE(slower.label)}` : null;
 	}
 	const blocked = detail.slices.filter((each) => each.reason === key), by = most_of(blocked, "waker", (each) => each.woken - each.start);
 	return blocked.length ? `${times(blocked.length)}${by ? `, woken by ${QUOTE(by.name)}` : ""}` : null;
 }
 
-/* Operators of an inference by how much longer they took than typically, ns of self time. */
-function slower_operators(detail, program) {
+/* Operators of an inference by how much longer they took than typically, ns of self time; on_cpu: of that which they ran. */
+function slower_operators(detail, program, on_cpu = false) {
 	const found = new Map();
 
 	for (const node of detail.nodes) {
 		if (program.operators[node.operator])
 			found.set(node.operator, (found.get(node.operator) || 0) + node.self);
 	}
+	for (const slice of on_cpu ? detail.slices : []) {
+		if (found.has(slice.operator))
+			found.set(slice.operator, found.get(slice.operator) - (slice.end - slice.start));
+	}
 	return [...found].map(([index, self]) => {
-		const operator = program.operators[index];
+		const operator = program.operators[index], typical = on_cpu && operator.typical_cpu ? operator.typical_cpu : operator.typical_self;
 
-		return { label: operator.label, self, typical: operator.typical_self, more: self - operator.typical_self };
+		return { label: operator.label, self, typical, more: self - typical };
 	}).sort((a, b) => b.more - a.more);
 }
 

@@ -33,7 +33,7 @@ function read_detail(each, data) {
 	const { names } = data;
 
 	each.nodes = objects(each.nodes, ["operator", "thread", "depth", "start", "end", "self"]);
-	each.slices = objects(each.slices, ["reason", "start", "woken", "end", "next", "waker"]);
+	each.slices = objects(each.slices, ["reason", "start", "woken", "end", "next", "waker", "operator"]);
 	each.jobs = objects(each.jobs, ["name", "queue", "queued", "runs", "done", "failed"]);
 	each.calls = objects(each.calls, ["name", "thread", "start", "end"]);
 	for (const slice of each.slices) {

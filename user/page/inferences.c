@@ -26,6 +26,7 @@ void page_add_operators(struct text *text, struct page_parts *parts, const struc
 		json_add_unsigned(text, "device", op->device_time);
 		json_add_real(text, "typical_times", op->typical.times);
 		json_add_real(text, "typical_self", op->typical.self);
+		json_add_real(text, "typical_cpu", op->typical.cpu);
 		json_add_real(text, "slow_self", op->slow.self);
 		json_add_bool(text, "apart", op->apart);
 		json_end(text, '}');
@@ -71,6 +72,7 @@ static void add_slices(struct text *text, struct page_parts *parts, const struct
 		json_add_unsigned(text, NULL, page_name(parts->document->names, slice->next));
 		json_add_unsigned(text, NULL,
 				  page_name(parts->document->names, slice->interrupt ? "interrupt" : slice->waker));
+		json_add_signed(text, NULL, slice->operator== ~0u ? -1 : (__s64)slice->operator);
 	}
 	json_end(text, ']');
 }
