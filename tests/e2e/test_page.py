@@ -4,13 +4,17 @@
 import json
 import os
 import re
+import struct
 import subprocess
 
 from browser import Browser
 from harness import XPUTRACE, cases, need, run, run_entries, scratch, workload_path
-from recordings import EXECUTE, FRAME, call_record, rewrite, sample_record, stack_record, text_record, with_records
+from recordings import (EXECUTE, FRAME, TGID, TID, call_record, rewrite, sample_record, stack_record, text_record, with_budget,
+                        with_records)
+from test_flame import Made, totals_of
 
 KEPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kept")
+OFF_CPU = 11  # kind of a record
 HANDLE, START = 0x1000, 4273237000000  # ns, within the kept recording's duration
 MARKUP = ('<img src=x onerror="window.hit=1">', "</script><script>window.hit=2</script>", "<!--<script>", "'\"&lt;b&gt;`${window.hit=3}`",
           "javascript:window.hit=4", "\x07\x1b[31m\u202egnp.exe", "__proto__", "")
@@ -101,6 +105,42 @@ def test_slow_operators():
         check_quiet(browser, page)
     assert seen & operators, (seen, operators)
     assert {row[0] for row in rows} == operators
+
+
+def stated_call(start, end, off_cpu, preempted):
+    """An execute, of whose thread it is known what it did: it waited for a CPU so long."""
+    call = call_record(EXECUTE, start, end, [HANDLE, 0], depth=3 << 6) + struct.pack("<QQIIII", off_cpu, off_cpu, 0, preempted, 0, 0)
+    return call[:2] + struct.pack("<H", len(call)) + call[4:]
+
+
+def preempted_record(start, end):
+    return struct.pack("<HHIQQQIiIIII16s16sBBB5x", OFF_CPU, 96, TGID, end, start, start, TID, -1, 4711, 4711, 0, 0, b"ffmpeg", b"", 1, 0, 0)
+
+
+def test_words():
+    """An inference of 13.1 ms that waited 11.9 ms for a CPU, while a typical one takes 1 ms: that is said, and drawn."""
+    records, at, waits = [], START, 81
+    for i in range(100):
+        duration = 13100000 if i == 50 else 1000000 + 100 * i
+        if i == 50:
+            records += [preempted_record(at + 150000 * n, at + 150000 * n + 146914) for n in range(1, waits + 1)]
+        records.append(stated_call(at, at + duration, 11900034 if i == 50 else 0, waits if i == 50 else 0))
+        at += duration + 1000
+    path = os.path.join(scratch(), "x.xpt")
+    with_records(kept("counted"), path, {HANDLE: "ranker"}, records)
+    page, _ = report(path)
+    with Browser() as browser:
+        browser.open(page)
+        causes, rows = [table for table in tables(browser, "slow") if len(table[0]) > 4][:2]
+        focus(browser, "slow")
+        browser.key("ArrowDown")
+        browser.key("ArrowRight")
+        text = reading(browser, "slow")
+        check_quiet(browser, page)
+    assert rows[1][0] == "13.1 ms" and rows[1][-1] == ("12.1 ms more than typical: waited for a CPU 11.9 ms longer "
+                                                     "(preempted 81 times, by \u201cffmpeg\u201d)."), rows[1]
+    assert causes[1][0] == "waiting for a CPU" and near(causes[1][1], 11900034) and "ffmpeg" in causes[1][-1], causes
+    assert text.startswith("waiting for a CPU 147 \u00b5s at 150 \u00b5s") and "ffmpeg" in text, text
 
 
 def trace_of(recording):
@@ -275,6 +315,55 @@ def test_outputs():
                             (["--format", "html"], "requires a file"), (["--html", by_name, "--flame", "cpu"], "--flame")):
         result = run([*command, kept("jobs"), *options])
         assert result.status == 2 and reason in result.stderr, (options, result)
+
+
+def test_flame():
+    """Sums of frames as in folded text; a search gives the part of the time; Enter zooms into a frame, Escape back."""
+    made = Made()
+    lines, totals = made.folded("inference"), totals_of(made.folded("inference"))
+    page, _ = report(made.path)
+    with Browser() as browser:
+        browser.open(page)
+        browser.run('document.querySelector("#flame details").open = true')
+        browser.run('[...document.querySelectorAll("#flame button")].filter((each) => each.innerText.startsWith("Show all ")).forEach((each) => each.click())')
+        (_, *rows), = tables(browser, "flame")
+        browser.run("""(() => { const field = document.querySelector("#flame input"); field.value = "model\\\\.py:20";
+                       field.dispatchEvent(new Event("input")); })()""")
+        found = browser.run('document.querySelector("#flame .bar:nth-child(1) span").innerText')
+        focus(browser, "flame")
+        browser.key("ArrowDown")
+        whole = reading(browser, "flame")
+        for _ in range(5):
+            browser.key("ArrowDown")
+        browser.key("Enter")
+        inner = reading(browser, "flame")
+        browser.key("Escape")
+        assert reading(browser, "flame").startswith("all ")
+        browser.run('document.querySelectorAll("#flame [role=tab]")[1].click()')
+        assert browser.run('document.querySelectorAll("#flame [role=tab]")[1].getAttribute("aria-selected")') == "true"
+        check_quiet(browser, page)
+    shown = {row[0]: row[3] for row in rows}
+    named = {name.replace("futex_wait_[k]", "futex_wait").replace("ranker:", "ranker;"): value for name, value in totals.items()}
+    assert set(shown) == set(named), (shown, named)
+    assert all(near(text.split(" (")[0], named[name]) for name, text in shown.items()), (shown, named)
+    part = 100 * totals["décode (model.py:20)"] / sum(lines.values())
+    assert found == "1 frame match, %.1f %% of the time" % part, (found, part)
+    assert whole.startswith("all ") and any(inner.startswith(name + " ") for name in shown), (whole, inner)
+
+
+def test_budget_and_losses():
+    """Changes to keep a budget are listed with their times."""
+    path = os.path.join(scratch(), "x.xpt")
+    with_budget(kept("counted"), path)
+    page, summary = report(path)
+    with Browser() as browser:
+        browser.open(page)
+        browser.run('document.querySelector("#overview details").open = true')
+        listed = [table for table in tables(browser, "overview") if "Change" in table[0]]
+        check_quiet(browser, page)
+    (head, *rows), = listed
+    assert len(rows) == len(summary["budget_changes"]) == 6, (head, rows)
+    assert [row[1] for row in rows][:3] == ["sampling: 1 in 8, 2 programs", "nrt_execute off", "other off"], rows
 
 
 def test_choice():

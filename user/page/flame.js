@@ -133,7 +133,7 @@ function flame_view(graph) {
 				else
 					work.push(...tree.children[i]);
 			}
-			found.textContent = `${count(matches.size)} frames match, ${percent(time / whole)} of the time`;
+			found.textContent = `${counted(matches.size, "frame")} match, ${percent(time / whole)} of the time`;
 		} else {
 			found.textContent = "";
 		}
