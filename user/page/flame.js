@@ -42,7 +42,7 @@ function flame_rows(graph, tree) {
 }
 
 function flame_view(graph) {
-	const tree = flame_tree(graph), whole = tree.total[0], read = h("div", { class: "read", "aria-live": "polite" }), deepest = Math.max(...tree.depth);
+	const tree = flame_tree(graph), whole = tree.total[0], read = h("div", { class: "read", "aria-live": "polite" }), deepest = tree.depth.reduce((most, each) => Math.max(most, each), 0);
 	const field = h("input", { type: "search", placeholder: "regular expression", "aria-label": "Search frames" }), found = h("span", { class: "dim", "aria-live": "polite" });
 	const reset = h("button", { onclick: () => zoom(0) }, "Show all");
 	let root = 0, over = -1, boxes = [], matches = null;
@@ -155,7 +155,7 @@ function flame_view(graph) {
 		event.preventDefault();
 	}
 
-	const self = picture(Math.min(60, deepest + 1) * FLAME_ROW, `Flame graph: ${graph.title}. Arrow keys go from frame to frame, Enter zooms into one, Escape shows all. A table of the frames follows.`, paint, { role: "application", tabindex: 0, "aria-roledescription": "flame graph" });
+	const self = picture((deepest + 1) * FLAME_ROW, `Flame graph: ${graph.title}. Arrow keys go from frame to frame, Enter zooms into one, Escape shows all. A table of the frames follows.`, paint, { role: "application", tabindex: 0, "aria-roledescription": "flame graph" });
 	const box_at = (event) => {
 		const { x, y } = position(self.canvas, event);
 
@@ -167,7 +167,7 @@ function flame_view(graph) {
 	self.canvas.addEventListener("keydown", key);
 	field.addEventListener("input", search);
 	reset.disabled = true;
-	return [h("div", { class: "bar" }, field, reset, found), h("div", { class: "chart" }, self.canvas), read,
+	return [h("div", { class: "bar" }, field, reset, found), h("div", { class: "chart deep" }, self.canvas), read,
 		h("details", {}, h("summary", {}, "As a table"), table([
 			{ title: "Frame", of: (row) => row.name, head: true }, { title: "Kind", of: (row) => row.kind },
 			{ title: "Self", of: (row) => row.self, cell: (row) => `${duration(row.self)} (${percent(row.self / whole)})`, number: true },

@@ -42,7 +42,7 @@ function programs_section(data, chosen) {
 		quantile("p50"), quantile("p90"), quantile("p99"), quantile("max"),
 		{ title: "Failed", of: (row) => row.failed, cell: (row) => h("span", { class: row.failed ? "bad" : null }, count(row.failed)), number: true },
 		{ title: "Typical inference", cell: (row) => stack_of(row.typical.components, data), help: "What its time goes to, on average between p40 and p60" },
-	], data.programs, { caption: "Programs", chosen, sort: 3, tall: data.programs.length > 14, selected: data.programs[0] });
+	], data.programs, { caption: "Programs", chosen, sort: 3, tall: data.programs.length > 14, limit: 50, selected: data.programs[0] });
 
 	return section("programs", "Programs", "Choose one: what follows is about it. Latencies in the log-scaled histogram and the heat map are exact counts.",
 		rows.element, legend(used_components(data)));
