@@ -109,7 +109,7 @@ $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
 
-FOLDERS := base code describe target stack kern model record counter report profile analysis control session
+FOLDERS := base code describe target stack kern model record counter report profile analysis page control session
 # Folders have one or two levels.
 LIBRARY_SOURCES := $(sort $(wildcard $(FOLDERS:%=user/%/*.c) $(FOLDERS:%=user/%/*/*.c) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c user/cli/*/*.c))
@@ -118,6 +118,8 @@ BPF_APART := session session_context drivers code switches samples
 BPF_SOURCES := $(sort $(filter-out $(BPF_APART:%=bpf/%.bpf.c),$(wildcard bpf/*.bpf.c)))
 RUNTIMES := $(sort $(wildcard user/runtimes/*.json))
 DRIVERS := $(sort $(wildcard user/drivers/*.json))
+# In their order in the page.
+PAGE_SCRIPTS := $(patsubst %,user/page/%.js,base draw data overview programs tracks compare operators flame machine main)
 UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
@@ -129,13 +131,13 @@ UNIT := xputrace@.service
 LIBRARY_MANUALS := $(sort $(wildcard user/cli/man/*.3))
 
 SKELETONS := $(BUILD)/xputrace.skel.h $(BPF_APART:%=$(BUILD)/%.skel.h)
-LIBRARY_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/builtin.o
+LIBRARY_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/builtin.o $(BUILD)/obj/page.o
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 BASE_OBJECTS := $(filter $(BUILD)/obj/user/base/%,$(LIBRARY_OBJECTS))
 UNIT_OBJECTS := $(UNIT_SOURCES:%.c=$(BUILD)/obj/%.o)
-SANITIZED_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanitize/builtin.o \
+SANITIZED_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanitize/builtin.o $(BUILD)/sanitize/page.o \
 	$(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o)
-FUZZ_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/builtin.o
+FUZZ_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/builtin.o $(BUILD)/fuzz/obj/page.o
 # Optimising unit tests takes five times as long as compiling them, and they run no faster.
 $(UNIT_OBJECTS) $(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o): UNOPTIMISED = -U_FORTIFY_SOURCE -O0
 FUZZ_TARGETS := $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=%)
@@ -219,12 +221,16 @@ $(BUILD)/builtin.c: user/describe/embed.sh $(RUNTIMES) $(DRIVERS) $(BUILD)/sourc
 	$(call say,EMBED,$@)
 	$(Q)sh user/describe/embed.sh $(RUNTIMES) --drivers $(DRIVERS) >$@
 
+$(BUILD)/page.c: user/page/embed.sh user/page/page.css $(PAGE_SCRIPTS)
+	$(call say,EMBED,$@)
+	$(Q)sh user/page/embed.sh user/page/page.css $(PAGE_SCRIPTS) >$@
+
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(BUILD)/obj/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
+$(BUILD)/obj/builtin.o $(BUILD)/obj/page.o: $(BUILD)/obj/%.o: $(BUILD)/%.c $(BUILD)/flags
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -c $< -o $@
@@ -234,7 +240,7 @@ $(BUILD)/sanitize/%.o: %.c $(BUILD)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)$(SANITIZED_COMPILE) -c $< -o $@
 
-$(BUILD)/sanitize/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
+$(BUILD)/sanitize/builtin.o $(BUILD)/sanitize/page.o: $(BUILD)/sanitize/%.o: $(BUILD)/%.c $(BUILD)/flags
 	$(call say,CCSAN,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(SANITIZED_COMPILE) -c $< -o $@
@@ -244,7 +250,7 @@ $(BUILD)/fuzz/obj/%.o: %.c $(BUILD)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)$(FUZZ_COMPILE) -fsanitize=fuzzer-no-link -c $< -o $@
 
-$(BUILD)/fuzz/obj/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
+$(BUILD)/fuzz/obj/builtin.o $(BUILD)/fuzz/obj/page.o: $(BUILD)/fuzz/obj/%.o: $(BUILD)/%.c $(BUILD)/flags
 	$(call say,CCFUZZ,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(FUZZ_COMPILE) -fsanitize=fuzzer-no-link -c $< -o $@
@@ -458,7 +464,7 @@ arm64: deps-arm64
 # ---- installing ----
 
 # Where they stand here, for the links between them.
-DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE tests/demo/trace.png user/service/Containerfile
+DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE docs/page.png user/service/Containerfile
 
 # For the machine that installs, not for a package.
 RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)

@@ -16,7 +16,7 @@ build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libdw-dev libelf-d
 	libtraceevent-dev libncurses-dev libssl-dev zlib1g-dev doxygen"
 workload="$build python3 g++ ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
-test="$demo libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas socat tmux"
+test="$demo libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas socat tmux chromium"
 case $purpose in
 build) packages=$build ;;
 workload) packages=$workload ;;
@@ -80,6 +80,8 @@ present() {
 	case $1 in
 	gcc | g++ | make | clang | python3 | shellcheck | mandoc | bpftrace | perf | npm) have "$1" ;;
 	nodejs) have node ;;
+	# Where it is no package of its own, tests in a browser are left out.
+	chromium) have chromium || ! apt-cache show chromium >/dev/null 2>&1 ;;
 	pkg-config) have pkg-config ;;
 	bpftool)
 		for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool /usr/lib/linux-tools-*/bpftool; do

@@ -55,6 +55,11 @@ enum xpt_output {
 	XPT_OUTPUT_PPROF = 7,	   /* profile.proto, gzip */
 	XPT_OUTPUT_FLAME_SVG = 8,  /* a picture that browsers search and zoom */
 	XPT_OUTPUT_SPEEDSCOPE = 9, /* JSON */
+	/*
+	 * One page for browsers with all of it; it loads nothing. A recording is written to a file without a name beside the page first: it is
+	 * lost if the program is killed.
+	 */
+	XPT_OUTPUT_HTML = 10,
 };
 
 /* Whose stacks a flame graph is made of, and what they weigh, in ns. Recordings have stacks where they were asked for. */

@@ -28,6 +28,7 @@ from explain import explain_section
 from families import families_section
 from load import conversion_section, exactness_section, memory_section
 from operators import operators_section
+from page import page_section
 from profiling import profile_section
 from regions import regions_section
 from results import Results
@@ -54,6 +55,7 @@ SECTIONS = {
     "scale": scale_section,
     "thread": thread_section,
     "explain": explain_section,
+    "page": page_section,
 }
 
 
@@ -68,6 +70,7 @@ class Settings:
         self.memory_seconds = (1, 3) if quick else (10, 60)
         self.model_seconds = 0.3 if quick else 2
         self.budget_seconds = 2 if quick else 12
+        self.page_inferences = 10000 if quick else 1000000
         self.programs_seconds = 1 if quick else 4
         self.explain_inferences = (10000,) if quick else (1000000, 10000000)
         self.flat_seconds = 6 if quick else 60 * flat_minutes

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "code", "describe", "target", "stack", "kern", "model", "record", "counter", "report", "profile", "analysis", "control",
+ORDER = ["base", "code", "describe", "target", "stack", "kern", "model", "record", "counter", "report", "profile", "analysis", "page", "control",
          "session", "cli"]
 INSIDE = {
     "base": ["core", "file"],
@@ -31,6 +31,7 @@ NEVER = {
     "report": {"target", "kern"},
     "profile": {"target", "kern"},
     "analysis": {"target", "kern"},
+    "page": {"target", "kern"},
     "control": set(ORDER) - {"base", "control"},
     "cli": set(ORDER) - {"base", "cli"},
 }

@@ -33,6 +33,7 @@ mapfile -t sources < <(find user include bpf docs node tests -name '*.[ch]' | so
 mapfile -t units < <(find user -name '*.c' | sort)
 mapfile -t scripts < <(find .ci tests vmlinux user -path '*/corpus' -prune -o \( -name '*.sh' -o -name '*.bash' -o -path .ci/run \) -print | sort)
 mapfile -t manuals < <(find user/cli/man -name '*.[13]' | sort)
+mapfile -t javascripts < <(find node tests user -name '*.js' -o -name '*.mjs' | sort)
 mapfile -t pythons < <(find python tests vmlinux -name '*.py' | sort)
 
 check format clang-format-14 clang-format-14 --style=file --dry-run -Werror "${sources[@]}"
@@ -45,6 +46,8 @@ for name in sys.argv[1:]:
     with open(name, encoding="utf-8") as source:
         compile(source.read(), name, "exec")
 ' "${pythons[@]}"
+# shellcheck disable=SC2016 # of the inner shell
+check javascript node sh -c 'for each; do node --check "$each" || exit; done' sh "${javascripts[@]}"
 check layers python3 python3 tests/lint/layers.py
 check words grep tests/lint/words.sh
 check documents python3 python3 tests/lint/documents.py

@@ -36,7 +36,7 @@ forbid "blanks at a line's end" '[[:blank:]]+$'
 while IFS= read -r file; do
 	[ -f "$file" ] || continue
 	case $file in
-	*.c | *.h | *.py | *.sh | *.mjs | *.bash | *.fish | *.map | *.[13] | Makefile | .ci/run) ;;
+	*.c | *.h | *.py | *.sh | *.js | *.css | *.mjs | *.bash | *.fish | *.map | *.[13] | Makefile | .ci/run) ;;
 	*) continue ;;
 	esac
 	if ! head -n 3 "$file" | grep -q 'SPDX-License-Identifier:'; then

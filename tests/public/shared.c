@@ -367,6 +367,22 @@ static struct xpt_recording *join(struct xpt_session *session, const char *path)
 	return recording;
 }
 
+/* A recording makes a page, too. */
+static void check_page(struct xpt_report_options *report)
+{
+	char place[] = "/tmp/xputrace-page-XXXXXX", begin[16] = "";
+	int file = mkstemp(place);
+
+	report->summary_json = NULL;
+	report->format = XPT_OUTPUT_HTML;
+	report->output = place;
+	CHECK_IS(xpt_report_create(report), 0);
+	CHECK_IS(pread(file, begin, 15, 0), 15);
+	CHECK(!strcmp(begin, "<!DOCTYPE html>"), "%s", begin);
+	close(file);
+	unlink(place);
+}
+
 /* How many inferences it has. Nothing is missing in it, programs have their names, and its file has the same. */
 static unsigned long long leave(struct xpt_recording *recording, const char *path)
 {
@@ -392,6 +408,7 @@ static unsigned long long leave(struct xpt_recording *recording, const char *pat
 	CHECK(live && read && !strcmp(live, read), "%.150s, %.150s", live, read);
 	free(live);
 	free(read);
+	check_page(&report);
 	CHECK_IS(unlink(path), 0);
 	xpt_recording_destroy(recording);
 	return runs;

@@ -175,30 +175,17 @@ static int explain_program(const struct xpt_explain *explain, const struct study
 
 /* ---- explanations ---- */
 
-static int make(const struct xpt_explain_options *options, const struct log *log, struct xpt_explain *explain)
+/* Of the most programs; 0: of all. */
+static int make(const struct study_options *options, size_t most, struct xpt_explain *explain)
 {
-	const char *inputs[] = { options->input };
-	const struct study_options study = { .log = log,
-					     .inputs = inputs,
-					     .input_count = 1,
-					     .programs = options->programs,
-					     .program_count = options->program_count,
-					     .program_size = options->program_size,
-					     .match = options->match,
-					     .pids = options->pids,
-					     .pid_count = options->pid_count,
-					     .from = options->from,
-					     .to = options->to,
-					     .progress = options->progress,
-					     .progress_context = options->progress_context };
-	int error = study_create(&study, &explain->study);
+	int error = study_create(options, &explain->study);
 	size_t count;
 
 	if (error)
 		return error;
 	count = explain->study->program_count;
-	if (options->most && options->most < count)
-		count = options->most;
+	if (most && most < count)
+		count = most;
 	explain->programs = calloc(count ?: 1, sizeof(*explain->programs));
 	if (!explain->programs)
 		return -ENOMEM;
@@ -208,10 +195,25 @@ static int make(const struct xpt_explain_options *options, const struct log *log
 	return error;
 }
 
+int explain_create(const struct study_options *options, size_t most, struct xpt_explain **result)
+{
+	struct xpt_explain *explain = calloc(1, sizeof(*explain));
+	int error;
+
+	if (!explain)
+		return -ENOMEM;
+	explain->input = strdup(options->inputs[0]);
+	error = explain->input ? make(options, most, explain) : -ENOMEM;
+	if (error)
+		xpt_explain_destroy(explain);
+	else
+		*result = explain;
+	return error;
+}
+
 int xpt_explain_create(const struct xpt_explain_options *given, struct xpt_explain **result)
 {
 	struct xpt_explain_options options = {};
-	struct xpt_explain *explain;
 	struct log log;
 	int error = options_copy(&options, sizeof(options), given);
 
@@ -222,16 +224,20 @@ int xpt_explain_create(const struct xpt_explain_options *given, struct xpt_expla
 		log_error(&log, "the time to explain ends before it begins");
 		return -EINVAL;
 	}
-	explain = calloc(1, sizeof(*explain));
-	if (!explain)
-		return -ENOMEM;
-	explain->input = strdup(options.input);
-	error = explain->input ? make(&options, &log, explain) : -ENOMEM;
-	if (error)
-		xpt_explain_destroy(explain);
-	else
-		*result = explain;
-	return error;
+	return explain_create(&(struct study_options){ .log = &log,
+						       .inputs = &options.input,
+						       .input_count = 1,
+						       .programs = options.programs,
+						       .program_count = options.program_count,
+						       .program_size = options.program_size,
+						       .match = options.match,
+						       .pids = options.pids,
+						       .pid_count = options.pid_count,
+						       .from = options.from,
+						       .to = options.to,
+						       .progress = options.progress,
+						       .progress_context = options.progress_context },
+			      options.most, result);
 }
 
 void xpt_explain_destroy(struct xpt_explain *explain)

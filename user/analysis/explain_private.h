@@ -30,6 +30,9 @@ const char *explain_component_title(enum study_component component); /* "waiting
 /* Keeps the text, which becomes empty, as long as the program. "": there was no memory, text->error is set. */
 const char *explained_keep(struct explained *explained, struct text *text);
 
+/* xpt_explain_create() of any study of one recording; most: programs, 0: all. */
+int explain_create(const struct study_options *options, size_t most, struct xpt_explain **result);
+
 /* The causes of what is slower, with evidence and commands. -ENOMEM. */
 int explain_causes(const struct xpt_explain *explain, const struct study_program *program, struct explained *explained);
 

@@ -2,6 +2,7 @@
 #include "analysis/study.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -207,7 +208,8 @@ static int make(struct study_build *build, int *descriptors)
 	for (size_t i = 0; i < options->input_count && !error; i++) {
 		build->input = (unsigned int)i;
 		build->view.input_count = i + 1;
-		descriptors[i] = reading_open_input(options->log, options->inputs[i], 2);
+		descriptors[i] = options->descriptors ? fcntl(options->descriptors[i], F_DUPFD_CLOEXEC, 3) :
+							reading_open_input(options->log, options->inputs[i], 2);
 		error = descriptors[i] < 0 ? descriptors[i] : survey_input(build, descriptors[i]);
 	}
 	build->view.program_total = build->source_count;

@@ -298,6 +298,8 @@ struct study_options {
 	bool details;	/* keeps inferences in full, and what is over time */
 	void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes; NULL: none */
 	void *progress_context;
+	const int *
+		descriptors; /* of inputs that are open already, and can be read several times; NULL: they are opened */
 };
 
 /*

@@ -406,6 +406,7 @@ const char *output_name(enum xpt_output format)
 		[XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
 		[XPT_OUTPUT_FOLDED] = "folded",	  [XPT_OUTPUT_PPROF] = "pprof",
 		[XPT_OUTPUT_FLAME_SVG] = "svg",	  [XPT_OUTPUT_SPEEDSCOPE] = "speedscope",
+		[XPT_OUTPUT_HTML] = "html",
 	};
 
 	return names[format];
@@ -432,6 +433,11 @@ enum xpt_output flame_format(const char *path)
 	return ends_with(path, length, ".json") ? XPT_OUTPUT_SPEEDSCOPE : XPT_OUTPUT_FOLDED;
 }
 
+bool is_page_name(const char *path)
+{
+	return ends_with(path, strlen(path), ".html");
+}
+
 bool is_flame_format(int format)
 {
 	return format >= XPT_OUTPUT_FOLDED && format <= XPT_OUTPUT_SPEEDSCOPE;
@@ -448,6 +454,7 @@ void print_trace_written(const char *path, enum xpt_output format)
 		[XPT_OUTPUT_PPROF] = "open it with `go tool pprof`, or in https://www.speedscope.app",
 		[XPT_OUTPUT_FLAME_SVG] = "open it in a browser",
 		[XPT_OUTPUT_SPEEDSCOPE] = "open it in https://www.speedscope.app",
+		[XPT_OUTPUT_HTML] = "open it in a browser; it needs no network",
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);

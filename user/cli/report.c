@@ -20,6 +20,7 @@
 struct report_context {
 	struct session_options session; /* first: see session.h */
 	struct xpt_report_options options;
+	const char *html; /* NULL: not asked for; else the output */
 };
 
 /* The latest one holds. */
@@ -51,14 +52,17 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 static const struct option_entry report_entries[] = {
 	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "of the file: chrome (default); csv, one row an inference;\nort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
+	  "of the file: chrome (default); html, one page for browsers\n(default of FILE.html); csv, one row an inference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
 	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "csv", XPT_OUTPUT_CSV },
 		       { "ort", XPT_OUTPUT_ORT },
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
+		       { "html", XPT_OUTPUT_HTML },
 		       FLAME_CHOICES } },
+	{ 0, "html", "FILE.html", "write one page for browsers with all of it: -o FILE.html, --format html",
+	  OPTION_STRING, FIELD(html) },
 	{ .group = flame_option, FIELD(options.flame) },
 	{ 0, "flame-diff", "OTHER.xpt",
 	  "the difference to the flame graph of another recording, as\nfolded text (its value first) or SVG (red: a larger share\n"
@@ -105,6 +109,7 @@ static const struct command_line report_line = {
 		"examples:\n"
 		"  xputrace report night.xpt --slowest 10 -o slow.json\n"
 		"  xputrace report night.xpt --program resnet50 --from 10s --to 20s --format csv -o latency.csv\n"
+		"  xputrace report night.xpt --html night.html\n"
 		"  xputrace report night.xpt --flame inference --slowest 1% -o slow.svg\n\n"
 		"exit status: 0 reported, 1 failed or the recording was cut short, 2 wrong usage",
 };
@@ -129,6 +134,11 @@ static const char *contradiction(const struct xpt_report_options *options)
 		return "--to must be later than --from";
 	if (options->format == XPT_OUTPUT_CSV && !options->output)
 		return "--format csv requires a file: -o FILE, or -o - for standard output";
+	if (options->format == XPT_OUTPUT_HTML && !options->output)
+		return "--format html requires a file: -o FILE, or -o - for standard output";
+	if (options->format == XPT_OUTPUT_HTML &&
+	    (options->slowest || options->slowest_percent > 0 || options->request))
+		return "--slowest and --request are not for pages: they show the slowest beside the others";
 	if (options->request &&
 	    (options->program_count || options->match || options->slowest || options->slowest_percent > 0))
 		return "--request cannot be combined with --program, --match and --slowest";
@@ -161,7 +171,7 @@ static int run_report(struct report_context *report)
 	options->columns = terminal_columns(options->summary_descriptor);
 	if (!report->session.quiet && isatty(STDERR_FILENO))
 		options->progress = on_progress;
-	if (options->output && !to_stdout)
+	if (options->output && !to_stdout && options->format != XPT_OUTPUT_HTML)
 		xpt_output_start_writer(); /* without one this process writes */
 	confined_begin((const struct confined_file[]){ { .path = options->input },
 						       { .path = options->output, .output = true },
@@ -202,7 +212,7 @@ int command_report(int argc, char **argv)
 	if (first + 1 != argc)
 		return session_options_refuse(&report_line, "expected one recording");
 	report.options.input = argv[first];
-	report.options.output = session->output;
+	report.options.output = report.html ?: session->output;
 	report.options.programs = session->choices;
 	report.options.program_count = session->choice_count;
 	report.options.program_size = sizeof(*session->choices);
@@ -210,6 +220,11 @@ int command_report(int argc, char **argv)
 	report.options.warn_bytes = session->warn_bytes;
 	report.options.pids = session->pids;
 	report.options.pid_count = session->pid_count;
+	if (report.html && (session->output || report.options.format))
+		return session_options_refuse(&report_line, "--html FILE stands for -o FILE and --format html");
+	if (report.html ||
+	    (!report.options.format && session->output && !report.options.flame && is_page_name(session->output)))
+		report.options.format = XPT_OUTPUT_HTML;
 	if (report.options.flame && !report.options.output)
 		report.options.output = "-";
 	if (report.options.flame && !report.options.format)

@@ -186,7 +186,7 @@ _xputrace() {
 		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
-		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --format --level --program --match --pid --from --to --slowest --request --flame --flame-diff --operator --warn-size --summary-json --quiet --help" -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --html --format --level --program --match --pid --from --to --slowest --request --flame --flame-diff --operator --warn-size --summary-json --quiet --help" -- "$current")
 		;;
 	explain)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")

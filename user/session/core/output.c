@@ -13,6 +13,7 @@
 #include "base/file/file.h"
 #include "base/file/output.h"
 #include "base/file/writer.h"
+#include "page/page.h"
 #include "report/flame/flame.h"
 #include "report/table/summary.h"
 #include "session/core/session.h"
@@ -32,6 +33,8 @@ struct output {
 	struct recording_writer *recording;
 	struct event_file *trace;
 	struct flame *flame;
+	struct page_options page; /* name NULL: none */
+	int page_recording;	  /* what it is made of, at the end */
 	int error;
 	__u64 bytes, lost; /* after the writer is closed */
 };
@@ -114,6 +117,46 @@ static int open_flame(struct output *output, const struct xpt_recording_options 
 	return -EINVAL;
 }
 
+/* A recording without a name, and the file that becomes a page of it. */
+static int open_page(struct output *output, const struct xpt_recording_options *options,
+		     const struct recording_info *info)
+{
+	const bool standard = !strcmp(options->output, "-");
+	char *name = NULL;
+	int recording = standard ? open_temporary() : output_temporary(options->output, &name);
+
+	if (recording >= 0 && !standard)
+		unlink(name);
+	free(name);
+	if (recording < 0)
+		return recording;
+	output->page.descriptor = standard ? file_standard_output() : output_open(options->output, O_TRUNC);
+	output->page_recording = fcntl(recording, F_DUPFD_CLOEXEC, 3);
+	if (output->page.descriptor < 0 || output->page_recording < 0) {
+		close(recording);
+		return output->page.descriptor < 0 ? output->page.descriptor : -errno;
+	}
+	output->page.path = strdup(options->output);
+	output->page.name = output->page.path;
+	output->page.log = output->log;
+	if (output->page.path)
+		return recording_writer_create(output->log, NULL, recording, info, &output->recording);
+	close(recording);
+	return -ENOMEM;
+}
+
+/* After the last record: it is all in the file. */
+static int finish_page(struct output *output)
+{
+	int error;
+
+	if (!output->page.name)
+		return 0;
+	error = page_write(&output->page, output->page_recording);
+	output->page.descriptor = -1;
+	return error;
+}
+
 static int open_file(struct output *output, const struct xpt_recording_options *options)
 {
 	const enum xpt_output format = options->format;
@@ -125,13 +168,15 @@ static int open_file(struct output *output, const struct xpt_recording_options *
 		return -EINVAL;
 	if (output_is_flame(format))
 		return open_flame(output, options);
-	if (format > XPT_OUTPUT_QNN_CSV) {
+	if (format == XPT_OUTPUT_CSV || format > XPT_OUTPUT_HTML) {
 		log_error(
 			output->log,
 			"cannot write a table of inferences while recording: record to a .xpt file, then use `xputrace report`");
 		return -EINVAL;
 	}
 	output_info(&info);
+	if (format == XPT_OUTPUT_HTML)
+		return open_page(output, options, &info);
 	if (format == XPT_OUTPUT_RECORDING)
 		return open_recording(output, options->output, &info);
 	return event_file_open(output->log, output_trace(format, options->level), options->output, &info, output->model,
@@ -163,6 +208,7 @@ int output_create(const struct log *log, const struct xpt_recording_options *opt
 	if (!output)
 		return -ENOMEM;
 	output->log = log;
+	output->page.descriptor = output->page_recording = -1;
 	error = model_create(log, &output->model);
 	if (!error)
 		error = open_file(output, options);
@@ -229,6 +275,7 @@ int output_finish(struct output *output)
 	output->lost = output_lost(output);
 	if (output->recording)
 		error = recording_writer_close(output->recording) ?: error;
+	error = finish_page(output) ?: error;
 	error = event_file_close(output->trace, output->model) ?: error;
 	if (output->flame) {
 		error = flame_close(output->flame, NULL) ?: error;
@@ -251,6 +298,11 @@ void output_free(struct output *output)
 	output->flame = NULL;
 	if (output->recording || output->trace)
 		output_finish(output);
+	if (output->page.descriptor >= 0)
+		close(output->page.descriptor);
+	if (output->page_recording >= 0)
+		close(output->page_recording);
+	free((char *)output->page.path);
 	model_free(output->model);
 	free(output);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/explain_private.h"
 #include "analysis/reading.h"
 #include "base/core/options.h"
 #include "base/core/process.h"
@@ -14,6 +15,7 @@
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
 #include "model/core/model.h"
+#include "page/page.h"
 #include "profile/handle/choice.h"
 #include "record/recording.h"
 #include "report/flame/flame.h"
@@ -123,7 +125,7 @@ static int table_close(struct table *table)
 /* Both times of a filter or table; reading: open for the last one when it returns 0 or -ENODATA. */
 struct run {
 	const struct log *log;
-	struct log quiet;
+	struct log quiet; /* of what is reported another time */
 	const struct xpt_report_options *options;
 	const char *name; /* of the input */
 	int input;
@@ -132,6 +134,7 @@ struct run {
 	struct event_file *trace;
 	struct table table;
 	struct flame *flame;
+	struct page *page;
 	struct run *base; /* what the flame graph is compared with; NULL: nothing */
 };
 
@@ -141,8 +144,6 @@ static int find(struct run *run)
 	int error;
 
 	/* What is wrong with the file is reported the second time. */
-	run->quiet = *run->log;
-	run->quiet.level = XPT_LOG_ERROR;
 	error = reading_open(&run->first, &run->quiet, run->name, run->input);
 
 	error = error ?:
@@ -249,6 +250,44 @@ static int open_flame(struct run *run)
 	return flame_open(&flame, run->last.model, &run->flame);
 }
 
+static int open_page(struct run *run)
+{
+	const struct page_options page = { .log = run->log,
+					   .path = run->options->output,
+					   .descriptor = -1,
+					   .name = run->name,
+					   .wants = filters_inferences(run->options) ? wants_sample : NULL,
+					   .context = run->filter };
+
+	return page_open(&page, run->last.model, &run->page);
+}
+
+static int write_page(struct run *run)
+{
+	const struct xpt_report_options *options = run->options;
+	const struct study_options chosen = { .log = &run->quiet,
+					      .inputs = &run->name,
+					      .input_count = 1,
+					      .programs = options->programs,
+					      .program_count = options->program_count,
+					      .program_size = options->program_size,
+					      .match = options->match,
+					      .pids = options->pids,
+					      .pid_count = options->pid_count,
+					      .from = options->from,
+					      .to = options->to,
+					      .details = true,
+					      .progress = options->progress,
+					      .progress_context = options->progress_context,
+					      .descriptors = &run->input };
+	struct xpt_explain *explain = NULL;
+	int error = explain_create(&chosen, PAGE_PROGRAMS_MAX, &explain);
+
+	error = error ?: page_close(run->page, explain, run->last.model, report_filter_length(run->filter));
+	xpt_explain_destroy(explain);
+	return error;
+}
+
 static int open_outputs(struct run *run)
 {
 	__u64 limit = run->options->warn_bytes ?: CHROME_VIEWER_BYTES;
@@ -259,6 +298,8 @@ static int open_outputs(struct run *run)
 
 	if (options->flame)
 		return open_flame(run);
+	if (options->format == XPT_OUTPUT_HTML && options->output)
+		return open_page(run);
 	if (!options->output)
 		return 0;
 	if (options->format != XPT_OUTPUT_CSV) {
@@ -301,6 +342,10 @@ static int report(struct run *run, bool twice)
 		written = flame_close(run->flame, run->base ? run->base->flame : NULL);
 		ending = written ?: ending;
 	}
+	if (run->page && (!ending || ending == -ENODATA)) {
+		written = write_page(run);
+		ending = written ?: ending;
+	}
 	if ((!ending || ending == -ENODATA) && options->summary_descriptor >= 0) {
 		written = output_summary(run->last.model, options->summary_descriptor, options->columns,
 					 report_filter_length(run->filter));
@@ -321,18 +366,22 @@ static bool has_filter(const struct xpt_report_options *options)
 static int run_open(struct run *run, const struct log *log, const struct xpt_report_options *options)
 {
 	const bool twice = has_filter(options) || (options->output && options->format == XPT_OUTPUT_CSV);
+	const unsigned int times = options->format == XPT_OUTPUT_HTML ? 3 : twice ? 2 : 1;
 
 	run->log = log;
 	run->options = options;
+	run->quiet = *log;
+	run->quiet.level = XPT_LOG_ERROR;
 	run->table.file.descriptor = -1;
 	run->name = reading_name(options->input);
-	run->input = reading_open_input(log, options->input, twice ? 2 : 1);
+	run->input = reading_open_input(log, options->input, times);
 	return run->input < 0 ? run->input : report(run, twice);
 }
 
 static void run_close(struct run *run)
 {
 	flame_free(run->flame);
+	page_free(run->page);
 	reading_close(&run->first);
 	reading_close(&run->last);
 	report_filter_free(run->filter);
@@ -376,6 +425,9 @@ static const char *flame_fault(const struct xpt_report_options *options)
 		return "an operator is known of stacks off CPU and on CPU only";
 	if (options->flame_base && !compares)
 		return "flame graphs are compared as folded text or SVG";
+	if (options->format == XPT_OUTPUT_HTML &&
+	    (options->slowest || options->slowest_percent > 0 || options->request))
+		return "a page shows the slowest inferences beside the others: it is not made of them, or of a request, alone";
 	if (options->flame_base && !strcmp(options->flame_base, "-"))
 		return "what a flame graph is compared with cannot be standard input";
 	return NULL;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Parts of the document: document.c puts them together. Times in it are ns since the recording began. */
+#ifndef XPT_PAGE_PARTS_H
+#define XPT_PAGE_PARTS_H
+
+#include "page/document.h"
+
+struct page_parts {
+	const struct page_document *document;
+	__u64 base; /* when the recording began */
+	size_t programs;
+	/* Of those that have no place, one in so many is kept. */
+	__u64 slow_every, drawn_every;
+	/* What was added so far, and could not be: */
+	__u64 samples, slow_samples, operators, items, details, cut_details, left_out_details;
+};
+
+/* Before the programs. */
+void page_share_samples(struct page_parts *parts);
+
+void page_add_operators(struct text *text, struct page_parts *parts, const struct study_program *program);
+void page_add_details(struct text *text, struct page_parts *parts, const char *key, const struct study_program *program,
+		      const struct study_detail *details, size_t count);
+void page_add_samples(struct text *text, struct page_parts *parts, const struct study_program *program);
+
+void page_add_queues(struct text *text, struct page_parts *parts);
+void page_add_counters(struct text *text, struct page_parts *parts);
+void page_add_code(struct text *text, struct page_parts *parts);
+/* With the windows that they are of, and the jobs of queues. */
+void page_add_spans(struct text *text, struct page_parts *parts);
+
+#endif
