@@ -55,6 +55,7 @@ enum xpt_output {
 	XPT_OUTPUT_PPROF = 7,	   /* profile.proto, gzip */
 	XPT_OUTPUT_FLAME_SVG = 8,  /* a picture that browsers search and zoom */
 	XPT_OUTPUT_SPEEDSCOPE = 9, /* JSON */
+	XPT_OUTPUT_PERFETTO = 10,  /* Perfetto's protobuf trace */
 };
 
 /* Whose stacks a flame graph is made of, and what they weigh, in ns. Recordings have stacks where they were asked for. */

@@ -49,12 +49,13 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 #define MOMENT "a time since the recording began, such as 1.5s or 200ms"
 
 static const struct option_entry report_entries[] = {
-	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
+	{ 'o', "output", "FILE", "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format; -: on standard output", OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "of the file: chrome (default); csv, one row an inference;\nort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
+	  "of the file: chrome (default); perfetto (of FILE.pftrace);\ncsv, one row an inference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
 	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
+		       { "perfetto", XPT_OUTPUT_PERFETTO },
 		       { "csv", XPT_OUTPUT_CSV },
 		       { "ort", XPT_OUTPUT_ORT },
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
@@ -214,6 +215,8 @@ int command_report(int argc, char **argv)
 		report.options.output = "-";
 	if (report.options.flame && !report.options.format)
 		report.options.format = flame_format(report.options.output);
+	if (!report.options.format && report.options.output && is_perfetto_name(report.options.output))
+		report.options.format = XPT_OUTPUT_PERFETTO;
 	reason = contradiction(&report.options);
 	if (reason)
 		return session_options_refuse(&report_line, reason);

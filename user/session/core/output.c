@@ -14,6 +14,7 @@
 #include "base/file/output.h"
 #include "base/file/writer.h"
 #include "report/flame/flame.h"
+#include "report/perfetto/perfetto.h"
 #include "report/table/summary.h"
 #include "session/core/session.h"
 
@@ -23,6 +24,8 @@ const struct event_format *output_trace(enum xpt_output format, enum xpt_level l
 {
 	if (format == XPT_OUTPUT_QNN_CSV)
 		return level == XPT_LEVEL_BASIC ? &qnn_csv_basic : &qnn_csv_detailed;
+	if (format == XPT_OUTPUT_PERFETTO)
+		return &perfetto_format;
 	return format == XPT_OUTPUT_ORT ? &ort_format : &chrome_format;
 }
 
@@ -72,7 +75,8 @@ void output_info(struct recording_info *info)
 	read_command(command, sizeof(command));
 	*info = (struct recording_info){
 		.monotonic_time = now,
-		.realtime = now + session_clock_offset(),
+		.realtime = now + session_clock_offset(CLOCK_REALTIME),
+		.boot_time = now + session_clock_offset(CLOCK_BOOTTIME),
 		.host = name.nodename,
 		.kernel = name.release,
 		.machine = name.machine,
@@ -114,6 +118,14 @@ static int open_flame(struct output *output, const struct xpt_recording_options 
 	return -EINVAL;
 }
 
+static int open_trace(struct output *output, const struct xpt_recording_options *options, const struct recording_info *info)
+{
+	int error = event_file_open(output->log, output_trace(options->format, options->level), options->output, info,
+				    output->model, &output->trace);
+
+	return error ?: options->format == XPT_OUTPUT_PERFETTO ? model_want_stacks(output->model) : 0;
+}
+
 static int open_file(struct output *output, const struct xpt_recording_options *options)
 {
 	const enum xpt_output format = options->format;
@@ -125,7 +137,7 @@ static int open_file(struct output *output, const struct xpt_recording_options *
 		return -EINVAL;
 	if (output_is_flame(format))
 		return open_flame(output, options);
-	if (format > XPT_OUTPUT_QNN_CSV) {
+	if (format > XPT_OUTPUT_QNN_CSV && format != XPT_OUTPUT_PERFETTO) {
 		log_error(
 			output->log,
 			"cannot write a table of inferences while recording: record to a .xpt file, then use `xputrace report`");
@@ -134,8 +146,7 @@ static int open_file(struct output *output, const struct xpt_recording_options *
 	output_info(&info);
 	if (format == XPT_OUTPUT_RECORDING)
 		return open_recording(output, options->output, &info);
-	return event_file_open(output->log, output_trace(format, options->level), options->output, &info, output->model,
-			       &output->trace);
+	return open_trace(output, options, &info);
 }
 
 /* Whatever the file is: no output may hold up the rings. */

@@ -109,7 +109,7 @@ static void profiler_read_counts(struct profiler *profiler)
 {
 	profiler->read_at = clock_monotonic();
 	records_counts(profiler->session->collector, profiler->read_at);
-	profiling_read(profiler->profiling, profiler->read_at, session_clock_offset());
+	profiling_read(profiler->profiling, profiler->read_at, session_clock_offset(CLOCK_REALTIME));
 }
 
 /* Records from before the latest reading may still be on their way. */
@@ -284,7 +284,7 @@ static int on_started(void *context)
 	struct profiler *profiler = context;
 	int error;
 
-	if (profiling_begin(profiler->profiling, profiler->session->collector->started, session_clock_offset()))
+	if (profiling_begin(profiler->profiling, profiler->session->collector->started, session_clock_offset(CLOCK_REALTIME)))
 		return -ENOMEM;
 	error = thread_start(&profiler->thread, run_callbacks, profiler, "xpt-callbacks");
 	profiler->has_thread = !error;
@@ -470,7 +470,7 @@ static int start(struct subscriber *subscriber)
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	error = handle_start(subscriber->handle, clock_monotonic(), session_clock_offset());
+	error = handle_start(subscriber->handle, clock_monotonic(), session_clock_offset(CLOCK_REALTIME));
 	if (!error && session->started)
 		profiler_read_counts(session->profiler);
 	return unlock(subscriber, error);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The Perfetto trace as a file: its head, its end, and what becomes of events that are refused. */
+#include "report/perfetto/perfetto.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "report/perfetto/events.h"
+
+struct state {
+	struct perfetto perfetto;
+	__u64 refused_until; /* start of the latest call left out from which an arrow would have begun */
+};
+
+#define HEAD_SEQUENCE 5
+
+static void add_clock(struct text *text, unsigned int id, __u64 time)
+{
+	size_t clock = pb_begin(text, 1);
+
+	pb_number(text, 1, id);
+	pb_number(text, 2, time);
+	pb_end(text, clock);
+}
+
+/* Times of the trace are CLOCK_MONOTONIC, as in all other outputs. */
+static void add_clocks(struct text *text, const struct recording_info *info)
+{
+	size_t packet = pb_begin(text, TRACE_PACKET), snapshot;
+
+	pb_number(text, PACKET_SEQUENCE, HEAD_SEQUENCE);
+	pb_number(text, PACKET_FLAGS, FLAG_CLEARED);
+	snapshot = pb_begin(text, PACKET_CLOCK_SNAPSHOT);
+	add_clock(text, CLOCK_ID_MONOTONIC, info->monotonic_time);
+	add_clock(text, CLOCK_ID_REALTIME, info->realtime);
+	if (info->boot_time)
+		add_clock(text, CLOCK_ID_BOOTTIME, info->boot_time);
+	pb_number(text, 2, CLOCK_ID_MONOTONIC);
+	pb_end(text, snapshot);
+	pb_end(text, packet);
+}
+
+static void add_system(struct text *text, const struct recording_info *info)
+{
+	size_t packet = pb_begin(text, TRACE_PACKET), system, name;
+
+	pb_number(text, PACKET_SEQUENCE, HEAD_SEQUENCE);
+	system = pb_begin(text, PACKET_SYSTEM_INFO);
+	name = pb_begin(text, 1);
+	pb_string(text, 1, "Linux");
+	pb_string(text, 3, info->kernel ?: "");
+	pb_string(text, 4, info->machine ?: "");
+	pb_end(text, name);
+	if (info->cpus)
+		pb_number(text, 8, info->cpus);
+	pb_end(text, system);
+	pb_end(text, packet);
+}
+
+static void add_origin(struct perfetto *p, const struct recording_info *info)
+{
+	struct perfetto_track *track = perfetto_recording(p);
+
+	if (!track)
+		return;
+	perfetto_event(p, TYPE_INSTANT);
+	perfetto_name(p, track, "recording begins");
+	perfetto_category(p, track, "xputrace", "");
+	perfetto_argument_any(p, track, "version", info->version);
+	perfetto_argument_any(p, track, "command", info->command);
+	perfetto_argument_any(p, track, "host", info->host);
+	perfetto_argument_any(p, track, "kernel", info->kernel);
+	perfetto_argument_any(p, track, "machine", info->machine);
+	perfetto_argument_any(p, track, "boot_id", info->boot_id);
+	perfetto_argument_some(p, track, "cpus", info->cpus);
+	perfetto_point(p, track, TYPE_INSTANT, info->monotonic_time);
+}
+
+static int begin(void *context, const struct recording_info *info, struct text *text)
+{
+	struct perfetto *p = &((struct state *)context)->perfetto;
+
+	p->text = text;
+	if (perfetto_open(p, info) || perfetto_devices_open(p) || perfetto_stacks_open(p))
+		return -ENOMEM;
+	add_clocks(text, info);
+	add_system(text, info);
+	add_origin(p, info);
+	return text->error;
+}
+
+static void clear(void *context)
+{
+	struct perfetto *p = &((struct state *)context)->perfetto;
+
+	perfetto_close(p);
+	perfetto_devices_close(p);
+	perfetto_stacks_close(p);
+}
+
+static void add(void *context, struct text *text, const struct event *event)
+{
+	(void)text;
+	perfetto_events_add(&((struct state *)context)->perfetto, event);
+}
+
+static void flush(void *context, struct text *text)
+{
+	struct perfetto *p = &((struct state *)context)->perfetto;
+
+	(void)text;
+	perfetto_devices_settle(p, false);
+	perfetto_release(p);
+}
+
+static void end(void *context, struct text *text)
+{
+	struct perfetto *p = &((struct state *)context)->perfetto;
+
+	(void)text;
+	perfetto_devices_settle(p, true);
+	perfetto_events_end(p);
+	perfetto_release(p);
+}
+
+/* The last packet, with the totals of what is missing: a trace without it has been cut short. */
+static void finish(const void *context, struct text *tail, const struct model *model, int error)
+{
+	struct perfetto p = ((const struct state *)context)->perfetto;
+	struct perfetto_track *track = perfetto_find(&p, TRACK_RECORDING, 0, 0);
+	__u64 unknown = 0;
+
+	if (!track)
+		return;
+	p.text = tail;
+	p.body = p.end = (struct text){ 0 };
+	perfetto_event(&p, TYPE_INSTANT);
+	perfetto_name(&p, track, "recording ends");
+	perfetto_category(&p, track, "xputrace", "");
+	if (model_end_text(model) && !error)
+		perfetto_argument_true(&p, track, "complete");
+	perfetto_argument_any(&p, track, "output_error", error ? strerror(-error) : NULL);
+	for (int cause = 0; cause < XPT_LOSS_MAX; cause++) {
+		if (cause > XPT_LOSS_STACK_COPIES)
+			unknown += model_lost(model, cause);
+		else
+			perfetto_argument_some(&p, track, loss_name(cause), model_lost(model, cause));
+	}
+	perfetto_argument_some(&p, track, "unknown", unknown);
+	perfetto_point(&p, track, TYPE_INSTANT, model_last_time(model));
+	text_free(&p.body);
+	text_free(&p.end);
+}
+
+/* An arrow with its beginning left out must not end. */
+static bool accepts(const void *context, const struct event *event)
+{
+	const struct state *state = context;
+
+	return event->kind != EVENT_INFERENCE || !state->refused_until || event->inference.start > state->refused_until;
+}
+
+static void refused(void *context, const struct event *event)
+{
+	struct state *state = context;
+
+	if (event->kind == EVENT_CALL && event->call.flow_out && event->call.start > state->refused_until)
+		state->refused_until = event->call.start;
+}
+
+static void dropped(void *context, bool any)
+{
+	struct perfetto *p = &((struct state *)context)->perfetto;
+
+	(void)any;
+	perfetto_forget(p);
+	perfetto_devices_forget(p);
+	perfetto_stacks_forget(p);
+}
+
+const struct event_format perfetto_format = {
+	.tail = "",
+	.state_size = sizeof(struct state),
+	.begin = begin,
+	.add = add,
+	.flush = flush,
+	.end = end,
+	.finish = finish,
+	.accepts = accepts,
+	.refused = refused,
+	.dropped = dropped,
+	.clear = clear,
+};
