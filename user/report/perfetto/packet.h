@@ -23,29 +23,38 @@ static inline unsigned char *pb_put(unsigned char *to, __u64 value)
 	return to;
 }
 
-static inline void pb_varint(struct text *text, __u64 value)
+/* Where the next bytes go, with room for that many. NULL: no memory. Ends with pb_put_end(). */
+static inline unsigned char *pb_room(struct text *text, size_t bytes)
 {
-	unsigned char bytes[PB_VARINT_MAX];
+	if (bytes > text->capacity - text->length && text_reserve(text, bytes))
+		return NULL;
+	return (unsigned char *)text->data + text->length;
+}
 
-	text_bytes(text, bytes, (size_t)(pb_put(bytes, value) - bytes));
+static inline void pb_put_end(struct text *text, const unsigned char *end)
+{
+	text->length = (size_t)(end - (unsigned char *)text->data);
 }
 
 /* Also of enum, bool and, negative ones in ten bytes, int64. */
 static inline void pb_number(struct text *text, unsigned int field, __u64 value)
 {
-	unsigned char bytes[2 * PB_VARINT_MAX];
+	unsigned char *at = pb_room(text, 2 * PB_VARINT_MAX);
 
-	text_bytes(text, bytes, (size_t)(pb_put(pb_put(bytes, field << 3 | PB_VARINT), value) - bytes));
+	if (at)
+		pb_put_end(text, pb_put(pb_put(at, field << 3 | PB_VARINT), value));
 }
 
 static inline void pb_fixed(struct text *text, unsigned int field, __u64 value)
 {
-	unsigned char bytes[PB_VARINT_MAX + sizeof(value)];
-	unsigned char *at = pb_put(bytes, field << 3 | PB_FIXED64);
+	unsigned char *at = pb_room(text, PB_VARINT_MAX + sizeof(value));
 
+	if (!at)
+		return;
+	at = pb_put(at, field << 3 | PB_FIXED64);
 	for (size_t i = 0; i < sizeof(value); i++)
 		*at++ = (unsigned char)(value >> 8 * i);
-	text_bytes(text, bytes, (size_t)(at - bytes));
+	pb_put_end(text, at);
 }
 
 static inline void pb_double(struct text *text, unsigned int field, double value)
@@ -58,10 +67,14 @@ static inline void pb_double(struct text *text, unsigned int field, double value
 
 static inline void pb_bytes(struct text *text, unsigned int field, const void *data, size_t length)
 {
-	unsigned char bytes[2 * PB_VARINT_MAX];
+	unsigned char *at = pb_room(text, 2 * PB_VARINT_MAX + length);
 
-	text_bytes(text, bytes, (size_t)(pb_put(pb_put(bytes, field << 3 | PB_BYTES), length) - bytes));
-	text_bytes(text, data, length);
+	if (!at)
+		return;
+	at = pb_put(pb_put(at, field << 3 | PB_BYTES), length);
+	if (length)
+		memcpy(at, data, length);
+	pb_put_end(text, at + length);
 }
 
 /* Strings have to be UTF-8: bytes that are not become U+FFFD. */
@@ -70,8 +83,10 @@ void pb_string(struct text *text, unsigned int field, const char *string);
 /* A nested message begins. What is returned is for the end of it. */
 static inline size_t pb_begin(struct text *text, unsigned int field)
 {
-	pb_varint(text, field << 3 | PB_BYTES);
-	text_bytes(text, "", 1); /* for the length: one byte does for most */
+	unsigned char *at = pb_room(text, PB_VARINT_MAX + 1);
+
+	if (at) /* one byte for the length does for most */
+		pb_put_end(text, pb_put(at, field << 3 | PB_BYTES) + 1);
 	return text->length;
 }
 

@@ -124,32 +124,30 @@ static void end(void *context, struct text *text)
 }
 
 /* The last packet, with the totals of what is missing: a trace without it has been cut short. */
-static void finish(const void *context, struct text *tail, const struct model *model, int error)
+static void finish(void *context, struct text *tail, const struct model *model, int error)
 {
-	struct perfetto p = ((const struct state *)context)->perfetto;
-	struct perfetto_track *track = perfetto_find(&p, TRACK_RECORDING, 0, 0);
+	struct perfetto *p = &((struct state *)context)->perfetto;
+	struct perfetto_track *track;
 	__u64 unknown = 0;
 
+	p->text = tail;
+	track = perfetto_recording(p);
 	if (!track)
 		return;
-	p.text = tail;
-	p.body = p.end = (struct text){ 0 };
-	perfetto_event(&p, TYPE_INSTANT);
-	perfetto_name(&p, track, "recording ends");
-	perfetto_category(&p, track, "xputrace", "");
+	perfetto_event(p, TYPE_INSTANT);
+	perfetto_name(p, track, "recording ends");
+	perfetto_category(p, track, "xputrace", "");
 	if (model_end_text(model) && !error)
-		perfetto_argument_true(&p, track, "complete");
-	perfetto_argument_any(&p, track, "output_error", error ? strerror(-error) : NULL);
+		perfetto_argument_true(p, track, "complete");
+	perfetto_argument_any(p, track, "output_error", error ? strerror(-error) : NULL);
 	for (int cause = 0; cause < XPT_LOSS_MAX; cause++) {
 		if (cause > XPT_LOSS_STACK_COPIES)
 			unknown += model_lost(model, cause);
 		else
-			perfetto_argument_some(&p, track, loss_name(cause), model_lost(model, cause));
+			perfetto_argument_some(p, track, loss_name(cause), model_lost(model, cause));
 	}
-	perfetto_argument_some(&p, track, "unknown", unknown);
-	perfetto_point(&p, track, TYPE_INSTANT, model_last_time(model));
-	text_free(&p.body);
-	text_free(&p.end);
+	perfetto_argument_some(p, track, "unknown", unknown);
+	perfetto_point(p, track, TYPE_INSTANT, model_last_time(model));
 }
 
 /* An arrow with its beginning left out must not end. */

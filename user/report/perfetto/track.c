@@ -275,13 +275,16 @@ struct perfetto_track *perfetto_recording(struct perfetto *perfetto)
 static void describe_process(struct perfetto *perfetto, struct perfetto_track *track, const struct model_process *process)
 {
 	struct text *descriptor = perfetto_describe(track, NULL);
+	const char *command = process && process->command ? process->command : "";
 	size_t message = pb_begin(descriptor, 3);
 
 	pb_number(descriptor, 1, (__u32)track->keyed.node.a);
-	if (process && process->command && *process->command)
-		pb_string(descriptor, 2, process->command);
+	if (*command)
+		pb_string(descriptor, 2, command);
 	if (process)
 		pb_string(descriptor, 6, process->name ?: "");
+	if (*command) /* readers show it beside the name */
+		pb_string(descriptor, 8, command);
 	pb_end(descriptor, message);
 	perfetto_described(perfetto, track);
 }
@@ -541,25 +544,37 @@ void perfetto_argument_any(struct perfetto *perfetto, struct perfetto_track *tra
 
 /* ---- events ---- */
 
+#define PACKET_HEAD_MAX 64 /* bytes: five numbers and their fields */
+
 static void packet_event(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time, const char *body,
 			 size_t length)
 {
 	struct text *text = perfetto->text;
+	bool back = time < track->time;
+	unsigned char *at;
 	size_t packet;
 
 	track_begin(perfetto, track);
 	packet = pb_begin(text, TRACE_PACKET);
-	if (time >= track->time) {
-		pb_number(text, PACKET_TIMESTAMP, time - track->time);
+	at = pb_room(text, PACKET_HEAD_MAX + length);
+	if (!at)
+		return;
+	*at++ = PACKET_TIMESTAMP << 3 | PB_VARINT;
+	at = pb_put(at, back ? time : time - track->time);
+	if (back)
+		at = pb_put(pb_put(at, PACKET_CLOCK << 3 | PB_VARINT), CLOCK_ID_MONOTONIC);
+	else
 		track->time = time;
-	} else {
-		pb_number(text, PACKET_TIMESTAMP, time);
-		pb_number(text, PACKET_CLOCK, CLOCK_ID_MONOTONIC);
+	*at++ = PACKET_SEQUENCE << 3 | PB_VARINT;
+	at = pb_put(at, track->sequence);
+	if (type != TYPE_END && type != TYPE_COUNTER) {
+		*at++ = PACKET_FLAGS << 3 | PB_VARINT;
+		*at++ = FLAG_NEEDS_STATE;
 	}
-	pb_number(text, PACKET_SEQUENCE, track->sequence);
-	if (type != TYPE_END && type != TYPE_COUNTER)
-		pb_number(text, PACKET_FLAGS, FLAG_NEEDS_STATE);
-	pb_bytes(text, PACKET_TRACK_EVENT, body, length);
+	*at++ = PACKET_TRACK_EVENT << 3 | PB_BYTES;
+	at = pb_put(at, length);
+	memcpy(at, body, length);
+	pb_put_end(text, at + length);
 	pb_end(text, packet);
 }
 
