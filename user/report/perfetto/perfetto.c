@@ -57,6 +57,16 @@ static void add_system(struct text *text, const struct recording_info *info)
 	pb_end(text, packet);
 }
 
+/* By its name, so that it is found without what is interned. */
+static void add_fact(struct perfetto *p, const char *name, const char *value)
+{
+	size_t argument = pb_begin(&p->body, EVENT_ARGUMENT);
+
+	pb_string(&p->body, ARGUMENT_NAME, name);
+	pb_string(&p->body, ARGUMENT_STRING, value ?: "");
+	pb_end(&p->body, argument);
+}
+
 static void add_origin(struct perfetto *p, const struct recording_info *info)
 {
 	struct perfetto_track *track = perfetto_recording(p);
@@ -66,12 +76,12 @@ static void add_origin(struct perfetto *p, const struct recording_info *info)
 	perfetto_event(p, TYPE_INSTANT);
 	perfetto_name(p, track, "recording begins");
 	perfetto_category(p, track, "xputrace", "");
-	perfetto_argument_any(p, track, "version", info->version);
-	perfetto_argument_any(p, track, "command", info->command);
-	perfetto_argument_any(p, track, "host", info->host);
-	perfetto_argument_any(p, track, "kernel", info->kernel);
-	perfetto_argument_any(p, track, "machine", info->machine);
-	perfetto_argument_any(p, track, "boot_id", info->boot_id);
+	add_fact(p, "version", info->version);
+	add_fact(p, "command", info->command);
+	add_fact(p, "host", info->host);
+	add_fact(p, "kernel", info->kernel);
+	add_fact(p, "machine", info->machine);
+	add_fact(p, "boot_id", info->boot_id);
 	perfetto_argument_some(p, track, "cpus", info->cpus);
 	perfetto_point(p, track, TYPE_INSTANT, info->monotonic_time);
 }

@@ -453,16 +453,6 @@ void perfetto_function(struct perfetto *perfetto, struct perfetto_track *track, 
 
 /* ---- arguments ---- */
 
-enum {
-	ARGUMENT_BOOL = 2,
-	ARGUMENT_UNSIGNED = 3,
-	ARGUMENT_SIGNED = 4,
-	ARGUMENT_DOUBLE = 5,
-	ARGUMENT_STRING = 6,
-	ARGUMENT_POINTER = 7,
-	ARGUMENT_ARRAY = 12,
-};
-
 static size_t argument_begin(struct perfetto *perfetto, struct perfetto_track *track, const char *key)
 {
 	__u32 name = intern_pointer(perfetto, track, INTERNED_ARGUMENT, key, key, NULL);
