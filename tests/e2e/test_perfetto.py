@@ -152,6 +152,25 @@ def test_compressed():
     assert done.stdout == whole
 
 
+@cases("profile", "stream")
+def test_reports(command):
+    """profile and stream write the inferences that they report, and an event with the sums of each report."""
+    path = os.path.join(scratch(), "reports.pftrace")
+    options = ["--program", "cloud-0.0", "--samples", "20"] if command == "profile" else ["--report-every", "200ms", "--append"]
+    words = [need(XPUTRACE, "collector"), command, *options, "--type", "perfetto", "-o", path, "--", workload_path("workload"),
+             "qaic", "--calls", "120", "--threads", "2", "--rate", "400"]
+    result = run(words)
+    assert result.status == 0, result.stderr
+    found = imported(path)
+    spans = [one for one in found["slices"] if one["category"] == "inference,qaic"]
+    ends = [one["args"] for one in found["slices"] if one["name"] == "report ends"]
+    assert len(spans) == sum(one["debug.samples"] for one in ends) == (20 if command == "profile" else 240), ends
+    assert [one["debug.sequence"] for one in ends] == list(range(len(ends))) and all(one["debug.complete"] for one in ends)
+    assert len(ends) == 1 if command == "profile" else len(ends) > 1, ends
+    assert len(found["flows"]) >= len(spans) - len(ends) and {one["tid"] for one in found["threads"]} >= {
+        one["tid"] for one in found["slices"] if one["tid"] >= 0}
+
+
 def merged(*arguments, status=0):
     path = os.path.join(scratch(), "merged.pftrace")
     result = run([need(XPUTRACE, "collector"), "merge", *arguments, "-o", path])

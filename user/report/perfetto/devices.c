@@ -586,3 +586,13 @@ void perfetto_device_add(struct perfetto *p, const struct event_device *device)
 		perfetto_argument(p, track, "value", device->value);
 	perfetto_point(p, track, TYPE_INSTANT, device->time);
 }
+
+bool perfetto_has_queue(const struct perfetto *p, unsigned int queue)
+{
+	return map_find(&p->jobs->queues, queue, 0) != NULL;
+}
+
+bool perfetto_has_device(const struct perfetto *p, const char *driver, const char *device)
+{
+	return chrome_devices_find(p->jobs->devices, driver, device) != 0;
+}

@@ -174,10 +174,11 @@ static void add_lone_arrow(struct perfetto *p, struct perfetto_track *track, con
 	perfetto_point(p, track, TYPE_INSTANT, arrow->time - 1);
 }
 
-/* Arrows that end where this call does; they were met before it. */
-static void add_arrows(struct perfetto *p, struct perfetto_track *track, const struct event_call *call)
+/* Arrows that end where this call does, and were met before it. Whether there are some. */
+static bool add_arrows(struct perfetto *p, struct perfetto_track *track, const struct event_call *call)
 {
 	size_t kept = 0;
+	bool found;
 
 	for (size_t i = 0; i < track->arrow_count; i++) {
 		if (track->arrows[i].time == call->end)
@@ -185,7 +186,9 @@ static void add_arrows(struct perfetto *p, struct perfetto_track *track, const s
 		else
 			track->arrows[kept++] = track->arrows[i];
 	}
+	found = kept < track->arrow_count;
 	track->arrow_count = kept;
+	return found;
 }
 
 static void add_old_arrows(struct perfetto *p, struct perfetto_track *track, __u64 time)
@@ -219,9 +222,8 @@ static void add_call(struct perfetto *p, const struct event_call *call)
 		perfetto_point(p, track, TYPE_INSTANT, call->start);
 		return;
 	}
-	if (track->arrow_count)
-		add_arrows(p, track, call);
-	perfetto_slice(p, track, call->start, call->end, !call->depth);
+	/* A wait stays until what it has ended is known. */
+	perfetto_slice(p, track, call->start, call->end, add_arrows(p, track, call) || !call->flow_in ? !call->depth : false);
 }
 
 static void add_inference(struct perfetto *p, const struct event_inference *inference)
@@ -251,7 +253,8 @@ static void add_inference(struct perfetto *p, const struct event_inference *infe
 	add_states(p, track, &inference->states);
 	perfetto_slice(p, track, inference->start, inference->end, true);
 	waiter = inference->wait_tid && inference->end ? perfetto_thread(p, inference->tgid, inference->wait_tid) : NULL;
-	if (waiter && vec_push(waiter->arrows, waiter->arrow_count,
+	if (waiter && !perfetto_end_held(p, waiter, inference->end, p->flow_base | inference->id) &&
+	    vec_push(waiter->arrows, waiter->arrow_count,
 			       (struct perfetto_arrow){ inference->id, inference->end }))
 		text_fail(p->text);
 }

@@ -67,15 +67,24 @@ static void add_fact(struct perfetto *p, const char *name, const char *value)
 	pb_end(&p->body, argument);
 }
 
-static void add_origin(struct perfetto *p, const struct recording_info *info)
+struct perfetto_track *perfetto_note(struct perfetto *p, const char *name)
 {
 	struct perfetto_track *track = perfetto_recording(p);
 
 	if (!track)
-		return;
+		return NULL;
 	perfetto_event(p, TYPE_INSTANT);
-	perfetto_name(p, track, "recording begins");
+	perfetto_name(p, track, name);
 	perfetto_category(p, track, "xputrace", "");
+	return track;
+}
+
+static void add_origin(struct perfetto *p, const struct recording_info *info)
+{
+	struct perfetto_track *track = perfetto_note(p, "recording begins");
+
+	if (!track)
+		return;
 	add_fact(p, "version", info->version);
 	add_fact(p, "command", info->command);
 	add_fact(p, "host", info->host);
@@ -86,12 +95,11 @@ static void add_origin(struct perfetto *p, const struct recording_info *info)
 	perfetto_point(p, track, TYPE_INSTANT, info->monotonic_time);
 }
 
-static int begin(void *context, const struct recording_info *info, struct text *text)
+int perfetto_open(struct perfetto *p, struct text *text, const struct recording_info *info, __u64 document)
 {
-	struct perfetto *p = &((struct state *)context)->perfetto;
-
 	p->text = text;
-	if (perfetto_open(p, info) || perfetto_devices_open(p) || perfetto_stacks_open(p))
+	perfetto_tracks_open(p, info, document);
+	if (perfetto_devices_open(p) || perfetto_stacks_open(p))
 		return -ENOMEM;
 	add_clocks(text, info);
 	add_system(text, info);
@@ -99,13 +107,30 @@ static int begin(void *context, const struct recording_info *info, struct text *
 	return text->error;
 }
 
-static void clear(void *context)
+void perfetto_close(struct perfetto *p)
 {
-	struct perfetto *p = &((struct state *)context)->perfetto;
-
-	perfetto_close(p);
+	perfetto_tracks_close(p);
 	perfetto_devices_close(p);
 	perfetto_stacks_close(p);
+}
+
+void perfetto_forget(struct perfetto *p)
+{
+	p->generation++;
+	perfetto_devices_forget(p);
+	perfetto_stacks_forget(p);
+}
+
+/* ---- the file ---- */
+
+static int begin(void *context, const struct recording_info *info, struct text *text)
+{
+	return perfetto_open(&((struct state *)context)->perfetto, text, info, 0);
+}
+
+static void clear(void *context)
+{
+	perfetto_close(&((struct state *)context)->perfetto);
 }
 
 static void add(void *context, struct text *text, const struct event *event)
@@ -141,12 +166,9 @@ static void finish(void *context, struct text *tail, const struct model *model, 
 	__u64 unknown = 0;
 
 	p->text = tail;
-	track = perfetto_recording(p);
+	track = perfetto_note(p, "recording ends");
 	if (!track)
 		return;
-	perfetto_event(p, TYPE_INSTANT);
-	perfetto_name(p, track, "recording ends");
-	perfetto_category(p, track, "xputrace", "");
 	if (model_end_text(model) && !error)
 		perfetto_argument_true(p, track, "complete");
 	perfetto_argument_any(p, track, "output_error", error ? strerror(-error) : NULL);
@@ -178,12 +200,8 @@ static void refused(void *context, const struct event *event)
 
 static void dropped(void *context, bool any)
 {
-	struct perfetto *p = &((struct state *)context)->perfetto;
-
 	(void)any;
-	perfetto_forget(p);
-	perfetto_devices_forget(p);
-	perfetto_stacks_forget(p);
+	perfetto_forget(&((struct state *)context)->perfetto);
 }
 
 const struct event_format perfetto_format = {

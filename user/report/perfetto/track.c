@@ -621,6 +621,28 @@ static void hold(struct perfetto *perfetto, struct perfetto_track *track, unsign
 	track->held_count++;
 }
 
+bool perfetto_end_held(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, __u64 flow)
+{
+	struct text *bytes = &track->bytes;
+	struct perfetto_held *held;
+	size_t i = track->held_count, offset = bytes->length;
+
+	while (i && (track->held[i - 1].time > time || (track->held[i - 1].time == time && track->held[i - 1].type != TYPE_END)))
+		i--;
+	if (!i || track->held[i - 1].time != time)
+		return false;
+	held = &track->held[i - 1];
+	if (text_reserve(bytes, held->length)) {
+		text_fail(perfetto->text);
+		return false;
+	}
+	text_bytes(bytes, bytes->data + held->offset, held->length);
+	pb_fixed(bytes, EVENT_FLOW_END, flow);
+	held->offset = (__u32)offset;
+	held->length = (__u32)(bytes->length - offset);
+	return true;
+}
+
 /* Between two events, when it has interned too much. */
 static void track_reset(struct perfetto *perfetto, struct perfetto_track *track)
 {
@@ -672,9 +694,11 @@ void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, uns
 
 /* ---- the trace ---- */
 
-int perfetto_open(struct perfetto *perfetto, const struct recording_info *info)
+void perfetto_tracks_open(struct perfetto *perfetto, const struct recording_info *info, __u64 document)
 {
-	__u64 base = hash_string(hash(HASH_BEGIN, &info->monotonic_time, sizeof(info->monotonic_time)), info->boot_id ?: "");
+	__u64 base = hash(HASH_BEGIN, &info->monotonic_time, sizeof(info->monotonic_time));
+
+	base = hash(hash_string(base, info->boot_id ?: ""), &document, sizeof(document));
 
 	perfetto->generation = 1;
 	perfetto->start = info->monotonic_time;
@@ -684,18 +708,12 @@ int perfetto_open(struct perfetto *perfetto, const struct recording_info *info)
 	perfetto->sequences = PERFETTO_SEQUENCES;
 	keyed_init(&perfetto->tracks, PERFETTO_TRACKS_MAX, track_free, perfetto);
 	keyed_init(&perfetto->spans, PERFETTO_TRACKS_MAX, spans_free, perfetto);
-	return 0;
 }
 
-void perfetto_close(struct perfetto *perfetto)
+void perfetto_tracks_close(struct perfetto *perfetto)
 {
 	keyed_free(&perfetto->tracks);
 	keyed_free(&perfetto->spans);
 	text_free(&perfetto->body);
 	text_free(&perfetto->end);
-}
-
-void perfetto_forget(struct perfetto *perfetto)
-{
-	perfetto->generation++;
 }

@@ -151,10 +151,9 @@ struct perfetto {
 	struct perfetto_stacks *stacks;
 };
 
-int perfetto_open(struct perfetto *perfetto, const struct recording_info *info);
-void perfetto_close(struct perfetto *perfetto);
-/* What was appended last is lost: everything is named again before it is used. */
-void perfetto_forget(struct perfetto *perfetto);
+/* document: number of the trace, of several of one recording. */
+void perfetto_tracks_open(struct perfetto *perfetto, const struct recording_info *info, __u64 document);
+void perfetto_tracks_close(struct perfetto *perfetto);
 /* Appends what is held. */
 void perfetto_release(struct perfetto *perfetto);
 
@@ -204,6 +203,8 @@ void perfetto_argument_any(struct perfetto *perfetto, struct perfetto_track *tra
 
 /* The event is complete. outermost: nothing on the track lies around it. */
 void perfetto_slice(struct perfetto *perfetto, struct perfetto_track *track, __u64 start, __u64 end, bool outermost);
+/* An arrow that ends where a slice does that is held; false: there is none. */
+bool perfetto_end_held(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, __u64 flow);
 /* Of an instant or a counter's value. */
 void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time);
 

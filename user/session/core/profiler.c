@@ -493,7 +493,7 @@ static int check_profile(const struct log *log, const struct xpt_profile_options
 		return refuse(log, "a profile is of exactly one program: give its name or its handle");
 	if (!options->samples || options->samples > XPT_SAMPLES_MAX)
 		return refuse(log, "the number of samples is out of range (1 to 1000000000)");
-	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+	if (options->type < XPT_PROFILE_LATENCY || options->type > XPT_PROFILE_PERFETTO)
 		return refuse(log, "unknown type of a profile");
 	if (options->summary && options->type != XPT_PROFILE_LATENCY)
 		return refuse(log, "only latencies have a summary");
@@ -581,7 +581,7 @@ static int check_stream(const struct log *log, const struct xpt_stream_options *
 		return refuse(log, "the reporting rate is out of range (10 ms to 24 hours)");
 	if (options->sample_every > XPT_SAMPLE_EVERY_MAX)
 		return refuse(log, "the sampling rate is out of range (one inference in 1 to 1000000)");
-	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+	if (options->type < XPT_PROFILE_LATENCY || options->type > XPT_PROFILE_PERFETTO)
 		return refuse(log, "unknown type of a stream");
 	if (options->summary && options->type != XPT_PROFILE_LATENCY)
 		return refuse(log, "only latencies have a summary");
