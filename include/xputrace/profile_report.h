@@ -18,8 +18,8 @@ extern "C" {
 #endif
 
 enum xpt_profile_type {
-	XPT_PROFILE_LATENCY = 0, /* a row a sample */
-	XPT_PROFILE_TRACE = 1,	 /* a Chrome trace of the programs, JSON */
+	XPT_PROFILE_LATENCY = 0,  /* a row a sample */
+	XPT_PROFILE_TRACE = 1,	  /* a Chrome trace of the programs, JSON */
 	XPT_PROFILE_PERFETTO = 2, /* the same as Perfetto's protobuf trace */
 };
 

@@ -63,8 +63,8 @@ int main(int argc, char **argv)
 	double start, took;
 	__u64 bytes;
 
-	if (event_file_create(NULL, perfetto ? &perfetto_format : &chrome_format, argc > 3 ? argv[3] : "/dev/null", -1, &info,
-			      &writer) ||
+	if (event_file_create(NULL, perfetto ? &perfetto_format : &chrome_format, argc > 3 ? argv[3] : "/dev/null", -1,
+			      &info, &writer) ||
 	    model_create(NULL, &model))
 		return 1;
 	if (argc > 4 && (event_file_detach(writer, NULL) || event_file_settle(writer)))

@@ -34,8 +34,8 @@ Test(report_perfetto_packet, numbers)
 Test(report_perfetto_packet, known_bytes)
 {
 	/* From the documentation of the encoding. */
-	static const unsigned char expected[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't', 'e', 's', 't', 'i', 'n', 'g',
-						  0x1a, 0x03, 0x08, 0x96, 0x01 };
+	static const unsigned char expected[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't',  'e',  's', 't',
+						  'i',	'n',  'g',  0x1a, 0x03, 0x08, 0x96, 0x01 };
 	struct text text = { 0 };
 	size_t message;
 

@@ -39,7 +39,8 @@ static struct pb_field field_of(const struct pb_field *message, unsigned int num
 	return found;
 }
 
-static void read_event(struct reading *reading, const struct sequence *sequence, const struct pb_field *event, __u64 time)
+static void read_event(struct reading *reading, const struct sequence *sequence, const struct pb_field *event,
+		       __u64 time)
 {
 	struct shown *shown = &reading->shown[reading->count++];
 	struct pb_reader reader = pb_reader(event->bytes, event->value);
@@ -74,7 +75,8 @@ static void read_packet(struct reading *reading, const struct pb_field *packet)
 		sequence->time = field_of(&clock, 2).value;
 	if (name.bytes) {
 		text = field_of(&name, 2);
-		snprintf(sequence->names[field_of(&name, 1).value], 32, "%.*s", (int)text.value, (const char *)text.bytes);
+		snprintf(sequence->names[field_of(&name, 1).value], 32, "%.*s", (int)text.value,
+			 (const char *)text.bytes);
 	}
 	if (!event.bytes)
 		return;
@@ -131,7 +133,7 @@ static void slice(struct fixture *fixture, const char *name, __u64 from, __u64 t
 Test(report_perfetto_track, order)
 {
 	static const struct shown expected[] = {
-		{ TYPE_BEGIN, 0, 2000, "before" }, { TYPE_END, 0, 2500, "" },   { TYPE_BEGIN, 0, 2500, "outer" },
+		{ TYPE_BEGIN, 0, 2000, "before" }, { TYPE_END, 0, 2500, "" },	       { TYPE_BEGIN, 0, 2500, "outer" },
 		{ TYPE_BEGIN, 0, 2500, "inner" },  { TYPE_INSTANT, 0, 2600, "point" }, { TYPE_END, 0, 3000, "" },
 		{ TYPE_END, 0, 3000, "" },
 	};
@@ -150,7 +152,8 @@ Test(report_perfetto_track, order)
 	cr_assert_eq(fixture.reading.count, sizeof(expected) / sizeof(expected[0]));
 	for (size_t i = 0; i < fixture.reading.count; i++) {
 		cr_expect_eq(fixture.reading.shown[i].type, expected[i].type, "%zu", i);
-		cr_expect_eq(fixture.reading.shown[i].time, expected[i].time, "%zu: %llu", i, fixture.reading.shown[i].time);
+		cr_expect_eq(fixture.reading.shown[i].time, expected[i].time, "%zu: %llu", i,
+			     fixture.reading.shown[i].time);
 		cr_expect_str_eq(fixture.reading.shown[i].name, expected[i].name, "%zu", i);
 	}
 	end(&fixture);

@@ -401,11 +401,11 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 const char *output_name(enum xpt_output format)
 {
 	static const char *const names[] = {
-		[XPT_OUTPUT_NONE] = "none",	  [XPT_OUTPUT_CHROME] = "chrome",
-		[XPT_OUTPUT_RECORDING] = "xpt",	  [XPT_OUTPUT_ORT] = "ort",
-		[XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
-		[XPT_OUTPUT_FOLDED] = "folded",	  [XPT_OUTPUT_PPROF] = "pprof",
-		[XPT_OUTPUT_FLAME_SVG] = "svg",	  [XPT_OUTPUT_SPEEDSCOPE] = "speedscope",
+		[XPT_OUTPUT_NONE] = "none",	    [XPT_OUTPUT_CHROME] = "chrome",
+		[XPT_OUTPUT_RECORDING] = "xpt",	    [XPT_OUTPUT_ORT] = "ort",
+		[XPT_OUTPUT_QNN_CSV] = "qnn-csv",   [XPT_OUTPUT_CSV] = "csv",
+		[XPT_OUTPUT_FOLDED] = "folded",	    [XPT_OUTPUT_PPROF] = "pprof",
+		[XPT_OUTPUT_FLAME_SVG] = "svg",	    [XPT_OUTPUT_SPEEDSCOPE] = "speedscope",
 		[XPT_OUTPUT_PERFETTO] = "perfetto",
 	};
 

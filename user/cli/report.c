@@ -49,7 +49,9 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 #define MOMENT "a time since the recording began, such as 1.5s or 200ms"
 
 static const struct option_entry report_entries[] = {
-	{ 'o', "output", "FILE", "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format; -: on standard output", OPTION_STRING, FIELD(session.output) },
+	{ 'o', "output", "FILE",
+	  "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format; -: on standard output",
+	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "of the file: chrome (default); perfetto (of FILE.pftrace);\ncsv, one row an inference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
 	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
@@ -282,7 +284,8 @@ static bool take_offset(void *context, const char *value, const char **reason)
 #define FIELD(name) .offset = offsetof(struct merge_context, name)
 
 static const struct option_entry merge_entries[] = {
-	{ 'o', "output", "FILE", "Chrome trace to write; -: on standard output", OPTION_STRING, FIELD(output) },
+	{ 'o', "output", "FILE", "trace to write, of the kind of the inputs; -: on standard output", OPTION_STRING,
+	  FIELD(output) },
 	{ 0, "offset", "FILE=TIME",
 	  "what to add to the times of this trace, whatever it says about\n"
 	  "its clock: 1.5s, -20ms, 17us, 4ns. May be given several times",
@@ -294,13 +297,14 @@ static const struct option_entry merge_entries[] = {
 
 static const struct command_line merge_line = {
 	.name = "merge",
-	.summary = "Merge Chrome traces of the same time by their clocks.",
+	.summary = "Merge traces of the same time by their clocks.",
 	.usage = "  xputrace merge TRACE... -o FILE",
 	.options = merge_entries,
 	.any_order = true,
 	.more = "TRACE is a trace of xputrace; a profile that ONNX Runtime wrote, with a trace of xputrace of the same\n"
 		"process and time; one of PyTorch's profiler; or another Chrome trace that names its clock. The clock\n"
-		"that places each, and its accuracy, are printed.\n\n"
+		"that places each, and its accuracy, are printed. Traces in Perfetto's own format (.pftrace), which\n"
+		"may be of several hosts, are merged into one of that format.\n\n"
 		"  xputrace merge trace.json onnxruntime_profile__2026-11-20_10-29-37.json -o both.json\n\n"
 		"exit status: 0 merged, 1 failed, 2 wrong usage",
 };
@@ -359,7 +363,7 @@ static int run_merge(const struct merge_context *merge)
 	options.input_size = sizeof(*inputs);
 	result = xpt_merge_traces(&options);
 	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)
-		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n", merge->output);
+		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev\n", merge->output);
 	free(inputs);
 	return result ? exit_failed(result) : 0;
 }

@@ -210,7 +210,8 @@ bool trace_text_has(const struct trace_text *text, __u32 tgid)
 
 bool trace_text_has_queue(const struct trace_text *text, unsigned int queue)
 {
-	return text->packets ? perfetto_has_queue(&text->perfetto, queue) : chrome_jobs_have_queue(&text->events.jobs, queue);
+	return text->packets ? perfetto_has_queue(&text->perfetto, queue) :
+			       chrome_jobs_have_queue(&text->events.jobs, queue);
 }
 
 bool trace_text_has_device(const struct trace_text *text, const char *driver, const char *device)

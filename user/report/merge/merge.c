@@ -260,7 +260,8 @@ static bool first_is_packets(const struct xpt_merge_options *options)
 {
 	struct xpt_merge_input given;
 
-	return !options_copy_element(&given, sizeof(given), options->inputs, options->input_size, 0) && packets_are(given.path);
+	return !options_copy_element(&given, sizeof(given), options->inputs, options->input_size, 0) &&
+	       packets_are(given.path);
 }
 
 int xpt_merge_traces(const struct xpt_merge_options *given)

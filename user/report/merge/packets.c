@@ -24,7 +24,7 @@
 #define BLOCK_SIZE (1u << 20)
 #define PACKET_MAX (64u << 20)
 #define SEQUENCE_BITS 24
-#define INPUTS_MAX 255	  /* as many have sequences of their own */
+#define INPUTS_MAX 255	/* as many have sequences of their own */
 #define HEAD_PACKETS 64 /* in which the origin has to be */
 
 struct packet_input {
@@ -60,11 +60,10 @@ static int input_open(const struct log *log, struct packet_input *input)
 			return unpacked;
 		}
 	}
-	if (fstat(input->descriptor, &status))
-		return -errno;
-	input->size = (__u64)status.st_size;
-	if (S_ISREG(status.st_mode))
+	if (!fstat(input->descriptor, &status) && S_ISREG(status.st_mode)) {
+		input->size = (__u64)status.st_size;
 		return 0;
+	}
 	log_error(log, "%s: is no file; traces are read twice, so pipes must be saved first", input->path);
 	return -EINVAL;
 }
@@ -234,6 +233,8 @@ static int input_survey(const struct log *log, struct packet_input *input)
 		if (result == 1)
 			note_packet(input, packet);
 	}
+	if (result < 0 && result != -EBADMSG)
+		log_error(log, "%s: cannot be read: %s", input->path, strerror(-result));
 	if (result < 0)
 		return result;
 	input_rewind(input);
@@ -288,7 +289,8 @@ static void write_snapshot(struct text *text, const struct packet_input *input, 
 	pb_end(text, begin);
 }
 
-static int write_packet(struct text *text, const struct packet_input *input, unsigned int index, struct pb_reader packet)
+static int write_packet(struct text *text, const struct packet_input *input, unsigned int index,
+			struct pb_reader packet)
 {
 	size_t begin = pb_begin(text, TRACE_PACKET);
 	struct pb_field field;
@@ -313,7 +315,8 @@ static int write_packet(struct text *text, const struct packet_input *input, uns
 	return result ?: text->error;
 }
 
-static int write_input(const struct log *log, struct gzip *gzip, int descriptor, struct packet_input *input, unsigned int index)
+static int write_input(const struct log *log, struct gzip *gzip, int descriptor, struct packet_input *input,
+		       unsigned int index)
 {
 	struct text text = { 0 };
 	struct pb_reader packet;

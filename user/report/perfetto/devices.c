@@ -12,9 +12,9 @@
 #include "report/chrome/parts.h"
 #include "report/perfetto/events.h"
 
-#define SEQUENCE 1			 /* of jobs; their times are CLOCK_MONOTONIC */
-#define FLOW_JOB (1ull << 39)		 /* inferences have numbers, too */
-#define STAGE_OWN 1			 /* numbers of specifications; queues follow */
+#define SEQUENCE 1	      /* of jobs; their times are CLOCK_MONOTONIC */
+#define FLOW_JOB (1ull << 39) /* inferences have numbers, too */
+#define STAGE_OWN 1	      /* numbers of specifications; queues follow */
 #define STAGE_OTHER 2
 #define SPECIFICATION_QUEUE 16
 #define KERNELS_MAX 65536u /* interned; then all begins anew */
@@ -237,12 +237,14 @@ static void device_label(char *label, size_t size, const char *driver, const cha
 	snprintf(label, size, *device ? "device %s (%s)" : "device%s (%s)", device, driver);
 }
 
-static struct perfetto_track *device_track(struct perfetto *p, unsigned int number, const char *driver, const char *device)
+static struct perfetto_track *device_track(struct perfetto *p, unsigned int number, const char *driver,
+					   const char *device)
 {
 	char label[256];
 
 	device_label(label, sizeof(label), driver, device);
-	return perfetto_named(p, NULL, TRACK_DEVICE, number, 0, number == CHROME_DEVICES_OTHERS ? "other devices" : label, NULL);
+	return perfetto_named(p, NULL, TRACK_DEVICE, number, 0,
+			      number == CHROME_DEVICES_OTHERS ? "other devices" : label, NULL);
 }
 
 static const char *engine_of(const struct model_queue *queue)
@@ -254,8 +256,8 @@ static struct perfetto_track *queue_track(struct perfetto *p, const struct devic
 {
 	const struct model_queue *model = queue->model;
 
-	return perfetto_named(p, device_track(p, queue->device, model->driver, model->device), TRACK_QUEUE, model->id, 0,
-			      engine_of(model), NULL);
+	return perfetto_named(p, device_track(p, queue->device, model->driver, model->device), TRACK_QUEUE, model->id,
+			      0, engine_of(model), NULL);
 }
 
 static struct device_queue *find_queue(struct perfetto *p, const struct model_queue *model)
@@ -440,7 +442,11 @@ static void add_instant(struct perfetto *p, const struct device_queue *queue, co
 
 	if (!track)
 		return;
-	snprintf(name, sizeof(name), "job %s: %s", job->done ? "done" : job->runs ? "not done" : "not run", name_of(job));
+	snprintf(name, sizeof(name), "job %s: %s",
+		 job->done ? "done" :
+		 job->runs ? "not done" :
+			     "not run",
+		 name_of(job));
 	perfetto_event(p, TYPE_INSTANT);
 	perfetto_name(p, track, name);
 	perfetto_category(p, track, job->target ? "job" : "job,other", job->queue->driver);
@@ -480,8 +486,8 @@ static void add_load(struct perfetto *p, const struct device_queue *queue, enum 
 	char name[256];
 
 	snprintf(name, sizeof(name), "%s %s", engine_of(model), names[load]);
-	track = perfetto_named(p, device_track(p, queue->device, model->driver, model->device), TRACK_QUEUE_LOAD, model->id,
-			       load, name, units[load]);
+	track = perfetto_named(p, device_track(p, queue->device, model->driver, model->device), TRACK_QUEUE_LOAD,
+			       model->id, load, name, units[load]);
 	if (!track)
 		return;
 	perfetto_event(p, TYPE_COUNTER);
@@ -492,7 +498,8 @@ static void add_load(struct perfetto *p, const struct device_queue *queue, enum 
 	perfetto_point(p, track, TYPE_COUNTER, time);
 }
 
-static void add_depth(struct perfetto *p, const struct device_queue *queue, const struct depth_point *points, size_t count)
+static void add_depth(struct perfetto *p, const struct device_queue *queue, const struct depth_point *points,
+		      size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		add_load(p, queue, LOAD_WAITING, points[i].time, points[i].waiting);
@@ -500,7 +507,8 @@ static void add_depth(struct perfetto *p, const struct device_queue *queue, cons
 	}
 }
 
-static void add_busy(struct perfetto *p, const struct device_queue *queue, const struct busy_point *points, size_t count)
+static void add_busy(struct perfetto *p, const struct device_queue *queue, const struct busy_point *points,
+		     size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		add_load(p, queue, LOAD_BUSY, points[i].time, points[i].share / 100.0);
@@ -516,7 +524,8 @@ void perfetto_queue_add(struct perfetto *p, const struct event_queue *event)
 	if (!queue)
 		return;
 	queue->running = event->running;
-	count = queue_depth_add(&queue->depth, (struct depth_point){ event->time, event->waiting, event->running }, depth);
+	count = queue_depth_add(&queue->depth, (struct depth_point){ event->time, event->waiting, event->running },
+				depth);
 	add_depth(p, queue, depth, count);
 	count = queue_busy_add(&queue->busy, event->time, event->busy_time, busy);
 	add_busy(p, queue, busy, count);

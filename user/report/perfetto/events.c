@@ -223,7 +223,8 @@ static void add_call(struct perfetto *p, const struct event_call *call)
 		return;
 	}
 	/* A wait stays until what it has ended is known. */
-	perfetto_slice(p, track, call->start, call->end, add_arrows(p, track, call) || !call->flow_in ? !call->depth : false);
+	perfetto_slice(p, track, call->start, call->end,
+		       add_arrows(p, track, call) || !call->flow_in ? !call->depth : false);
 }
 
 static void add_inference(struct perfetto *p, const struct event_inference *inference)
@@ -252,10 +253,10 @@ static void add_inference(struct perfetto *p, const struct event_inference *infe
 	add_counts(p, track, &inference->counts);
 	add_states(p, track, &inference->states);
 	perfetto_slice(p, track, inference->start, inference->end, true);
-	waiter = inference->wait_tid && inference->end ? perfetto_thread(p, inference->tgid, inference->wait_tid) : NULL;
+	waiter = inference->wait_tid && inference->end ? perfetto_thread(p, inference->tgid, inference->wait_tid) :
+							 NULL;
 	if (waiter && !perfetto_end_held(p, waiter, inference->end, p->flow_base | inference->id) &&
-	    vec_push(waiter->arrows, waiter->arrow_count,
-			       (struct perfetto_arrow){ inference->id, inference->end }))
+	    vec_push(waiter->arrows, waiter->arrow_count, (struct perfetto_arrow){ inference->id, inference->end }))
 		text_fail(p->text);
 }
 
@@ -378,7 +379,8 @@ static void add_reading(struct perfetto *p, const struct event_reading *reading)
 
 /* ---- instants ---- */
 
-static struct perfetto_track *begin_instant(struct perfetto *p, struct perfetto_track *track, const char *name, const char *part)
+static struct perfetto_track *begin_instant(struct perfetto *p, struct perfetto_track *track, const char *name,
+					    const char *part)
 {
 	struct text text = { 0 };
 
@@ -399,9 +401,11 @@ static struct perfetto_track *begin_instant(struct perfetto *p, struct perfetto_
 static void add_program(struct perfetto *p, const struct event_program *event)
 {
 	const struct model_program *program = event->program;
-	const char *what = event->released ? "program released: " : program->loaded ? "program loaded: " : "program named: ";
-	struct perfetto_track *track =
-		begin_instant(p, perfetto_process(p, program->process->tgid), what, program->name);
+	const char *what = event->released ? "program released: " :
+			   program->loaded ? "program loaded: " :
+					     "program named: ";
+	struct perfetto_track *track = begin_instant(p, perfetto_process(p, program->process->tgid), what,
+						     program->name);
 
 	if (!track)
 		return;
@@ -465,8 +469,8 @@ static void add_budget(struct perfetto *p, const struct model_budget_change *cha
 /* All threads of the process stood still. */
 static struct perfetto_track *begin_waited(struct perfetto *p, __u32 tgid, __u64 start, __u64 end)
 {
-	struct perfetto_track *track =
-		perfetto_lane(p, perfetto_process(p, tgid), tgid, ~0ull, "waited", start, end > start ? end : start);
+	struct perfetto_track *track = perfetto_lane(p, perfetto_process(p, tgid), tgid, ~0ull, "waited", start,
+						     end > start ? end : start);
 
 	if (!track)
 		return NULL;
@@ -559,7 +563,8 @@ static void add_code_arguments(struct perfetto *p, struct perfetto_track *track,
 
 static void add_code(struct perfetto *p, const struct event_code *code)
 {
-	struct perfetto_track *track = code->tid ? perfetto_thread(p, code->tgid, code->tid) : perfetto_process(p, code->tgid);
+	struct perfetto_track *track = code->tid ? perfetto_thread(p, code->tgid, code->tid) :
+						   perfetto_process(p, code->tgid);
 	struct text label = { 0 };
 
 	code_label(&label, code);

@@ -111,8 +111,8 @@ struct pb_reader {
 struct pb_field {
 	unsigned int number;
 	enum pb_type type;
-	__u64 value;		      /* of PB_VARINT; of PB_BYTES their length */
-	const unsigned char *bytes;   /* of PB_BYTES */
+	__u64 value;			  /* of PB_VARINT; of PB_BYTES their length */
+	const unsigned char *bytes;	  /* of PB_BYTES */
 	const unsigned char *begin, *end; /* of the field as a whole */
 };
 

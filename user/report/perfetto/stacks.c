@@ -134,7 +134,8 @@ static __u32 intern_mapping(struct perfetto *p, struct sequence *sequence, const
 {
 	static const char *const kinds[FRAME_KINDS] = { "[unknown]", "[native]", "[python]", "[javascript]",
 							"[kernel.kallsyms]" };
-	const char *path = frame->module && frame->module->path ? frame->module->path : kinds[frame->kind % FRAME_KINDS];
+	const char *path = frame->module && frame->module->path ? frame->module->path :
+								  kinds[frame->kind % FRAME_KINDS];
 	const void *key = frame->module && frame->module->path ? (const void *)frame->module : path;
 	__u32 iid, known = find(p, sequence, INTERNED_MAPPING, key, &iid), build_id = 0, string;
 	size_t message;

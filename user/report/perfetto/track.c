@@ -108,8 +108,8 @@ static void track_begin(struct perfetto *perfetto, struct perfetto_track *track)
 }
 
 /* message: what follows the iid. string: by which it is found; NULL: by the key alone. NULL: no memory. */
-static struct perfetto_interned *intern(struct perfetto *perfetto, struct perfetto_track *track, unsigned int field, __u64 key,
-					const char *string, const struct text *message)
+static struct perfetto_interned *intern(struct perfetto *perfetto, struct perfetto_track *track, unsigned int field,
+					__u64 key, const char *string, const struct text *message)
 {
 	unsigned char iid[2 * PB_VARINT_MAX] = { 1 << 3 };
 	size_t size, string_size = string ? strlen(string) + 1 : 0;
@@ -137,7 +137,8 @@ static struct perfetto_interned *intern(struct perfetto *perfetto, struct perfet
 	return interned;
 }
 
-static struct perfetto_interned *find_interned(const struct perfetto_track *track, unsigned int field, __u64 key, const char *string)
+static struct perfetto_interned *find_interned(const struct perfetto_track *track, unsigned int field, __u64 key,
+					       const char *string)
 {
 	struct map_node *node = map_find(&track->map, field | (__u64)!string << 32, key);
 
@@ -151,8 +152,8 @@ static struct perfetto_interned *find_interned(const struct perfetto_track *trac
 }
 
 /* *last: the one of this kind that was used before. 0: no memory. */
-static __u32 intern_string(struct perfetto *perfetto, struct perfetto_track *track, unsigned int field, const char *string,
-			   struct perfetto_interned **last)
+static __u32 intern_string(struct perfetto *perfetto, struct perfetto_track *track, unsigned int field,
+			   const char *string, struct perfetto_interned **last)
 {
 	struct perfetto_interned *interned;
 	struct text message = { 0 };
@@ -203,7 +204,8 @@ static void track_free(void *context, struct keyed *keyed)
 	free(track);
 }
 
-struct perfetto_track *perfetto_add(struct perfetto *perfetto, enum perfetto_kind kind, __u32 owner, __u32 number, __u64 id)
+struct perfetto_track *perfetto_add(struct perfetto *perfetto, enum perfetto_kind kind, __u32 owner, __u32 number,
+				    __u64 id)
 {
 	struct perfetto_track *track = calloc(1, sizeof(*track));
 
@@ -244,8 +246,9 @@ void perfetto_described(struct perfetto *perfetto, struct perfetto_track *track)
 	pb_end(text, packet);
 }
 
-struct perfetto_track *perfetto_named(struct perfetto *perfetto, const struct perfetto_track *parent, enum perfetto_kind kind,
-				      __u32 number, __u64 id, const char *name, const char *unit)
+struct perfetto_track *perfetto_named(struct perfetto *perfetto, const struct perfetto_track *parent,
+				      enum perfetto_kind kind, __u32 number, __u64 id, const char *name,
+				      const char *unit)
 {
 	struct perfetto_track *track = perfetto_find(perfetto, kind, number, id);
 	struct text *descriptor;
@@ -272,7 +275,8 @@ struct perfetto_track *perfetto_recording(struct perfetto *perfetto)
 	return perfetto_named(perfetto, NULL, TRACK_RECORDING, 0, 0, "xputrace", NULL);
 }
 
-static void describe_process(struct perfetto *perfetto, struct perfetto_track *track, const struct model_process *process)
+static void describe_process(struct perfetto *perfetto, struct perfetto_track *track,
+			     const struct model_process *process)
 {
 	struct text *descriptor = perfetto_describe(track, NULL);
 	const char *command = process && process->command ? process->command : "";
@@ -375,8 +379,8 @@ static void spans_free(void *context, struct keyed *keyed)
 	free(spans);
 }
 
-struct perfetto_track *perfetto_lane(struct perfetto *perfetto, const struct perfetto_track *parent, __u32 tgid, __u64 key,
-				     const char *name, __u64 start, __u64 end)
+struct perfetto_track *perfetto_lane(struct perfetto *perfetto, const struct perfetto_track *parent, __u32 tgid,
+				     __u64 key, const char *name, __u64 start, __u64 end)
 {
 	struct keyed *keyed = keyed_find(&perfetto->spans, tgid, key);
 	struct spans *spans = keyed ? container_of(keyed, struct spans, keyed) : calloc(1, sizeof(*spans));
@@ -419,8 +423,8 @@ void perfetto_category(struct perfetto *perfetto, struct perfetto_track *track, 
 }
 
 /* By a pointer to what it is made of. string2 may be NULL. */
-static __u32 intern_pointer(struct perfetto *perfetto, struct perfetto_track *track, unsigned int field, const void *pointer,
-			    const char *string, const char *string2)
+static __u32 intern_pointer(struct perfetto *perfetto, struct perfetto_track *track, unsigned int field,
+			    const void *pointer, const char *string, const char *string2)
 {
 	struct perfetto_interned *interned = find_interned(track, field, (__u64)(unsigned long)pointer, NULL);
 	struct text message = { 0 };
@@ -443,8 +447,8 @@ void perfetto_function(struct perfetto *perfetto, struct perfetto_track *track, 
 	if (track->function != function) {
 		snprintf(category, sizeof(category), "%s,%s", function->runtime, role);
 		track->function_category = intern_pointer(perfetto, track, INTERNED_CATEGORY, function, category, NULL);
-		track->function_source =
-			intern_pointer(perfetto, track, INTERNED_SOURCE, function, function->runtime, function->name);
+		track->function_source = intern_pointer(perfetto, track, INTERNED_SOURCE, function, function->runtime,
+							function->name);
 		track->function = function;
 	}
 	pb_number(&perfetto->body, EVENT_CATEGORY, track->function_category);
@@ -462,8 +466,8 @@ static size_t argument_begin(struct perfetto *perfetto, struct perfetto_track *t
 	return argument;
 }
 
-static void argument_number(struct perfetto *perfetto, struct perfetto_track *track, const char *key, unsigned int field,
-			    __u64 value)
+static void argument_number(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
+			    unsigned int field, __u64 value)
 {
 	size_t argument = argument_begin(perfetto, track, key);
 
@@ -499,7 +503,8 @@ void perfetto_argument_real(struct perfetto *perfetto, struct perfetto_track *tr
 	pb_end(&perfetto->body, argument);
 }
 
-void perfetto_argument_string(struct perfetto *perfetto, struct perfetto_track *track, const char *key, const char *value)
+void perfetto_argument_string(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
+			      const char *value)
 {
 	size_t argument = argument_begin(perfetto, track, key);
 
@@ -536,8 +541,8 @@ void perfetto_argument_any(struct perfetto *perfetto, struct perfetto_track *tra
 
 #define PACKET_HEAD_MAX 64 /* bytes: five numbers and their fields */
 
-static void packet_event(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time, const char *body,
-			 size_t length)
+static void packet_event(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time,
+			 const char *body, size_t length)
 {
 	struct text *text = perfetto->text;
 	bool back = time < track->time;
@@ -606,7 +611,8 @@ static size_t held_place(const struct perfetto_track *track, unsigned int type, 
 	return place;
 }
 
-static void hold(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time, const struct text *body)
+static void hold(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time,
+		 const struct text *body)
 {
 	size_t place = held_place(track, type, time), offset = track->bytes.length;
 
@@ -616,8 +622,7 @@ static void hold(struct perfetto *perfetto, struct perfetto_track *track, unsign
 		return;
 	}
 	memmove(track->held + place + 1, track->held + place, (track->held_count - place) * sizeof(*track->held));
-	track->held[place] =
-		(struct perfetto_held){ time, (__u32)offset, (__u32)body->length, (unsigned char)type };
+	track->held[place] = (struct perfetto_held){ time, (__u32)offset, (__u32)body->length, (unsigned char)type };
 	track->held_count++;
 }
 
@@ -627,7 +632,8 @@ bool perfetto_end_held(struct perfetto *perfetto, struct perfetto_track *track, 
 	struct perfetto_held *held;
 	size_t i = track->held_count, offset = bytes->length;
 
-	while (i && (track->held[i - 1].time > time || (track->held[i - 1].time == time && track->held[i - 1].type != TYPE_END)))
+	while (i && (track->held[i - 1].time > time ||
+		     (track->held[i - 1].time == time && track->held[i - 1].type != TYPE_END)))
 		i--;
 	if (!i || track->held[i - 1].time != time)
 		return false;

@@ -86,16 +86,16 @@ enum perfetto_kind {
 	TRACK_COUNTERS,	 /* parent of the next */
 	TRACK_READING,	 /* number: index of the counter */
 	TRACK_BUDGET,
-	TRACK_DEVICE,	   /* number */
-	TRACK_QUEUE,	   /* number: id of the queue */
+	TRACK_DEVICE,	  /* number */
+	TRACK_QUEUE,	  /* number: id of the queue */
 	TRACK_QUEUE_LOAD, /* the same, id: which counter */
 };
 
-#define PERFETTO_FLOW_BITS 40 /* of the number of an arrow within its trace */
-#define PERFETTO_SEQUENCES 16 /* those before are not of tracks */
-#define PERFETTO_TRACKS_MAX 65536u	/* the oldest is forgotten beyond, and begins anew when it is used again */
+#define PERFETTO_FLOW_BITS 40	     /* of the number of an arrow within its trace */
+#define PERFETTO_SEQUENCES 16	     /* those before are not of tracks */
+#define PERFETTO_TRACKS_MAX 65536u   /* the oldest is forgotten beyond, and begins anew when it is used again */
 #define PERFETTO_INTERNED_MAX 65536u /* of a track: beyond it is interned anew */
-#define PERFETTO_HELD_MAX 4096u	/* events of a track that wait for the one around them */
+#define PERFETTO_HELD_MAX 4096u	     /* events of a track that wait for the one around them */
 
 struct perfetto_interned {
 	struct map_node node;
@@ -133,12 +133,12 @@ struct perfetto_track {
 	/* Arrows that end in the call of this thread that returns at that time. */
 	struct perfetto_arrow {
 		__u64 id, time;
-	} *arrows;
+	} * arrows;
 	size_t arrow_count;
 };
 
 struct perfetto {
-	struct text *text; /* the owner's, who empties it */
+	struct text *text;     /* the owner's, who empties it */
 	struct text body, end; /* of the event that is being made; of its end */
 	struct keyed_table tracks, spans;
 	struct perfetto_track *last; /* thread of the call before */
@@ -163,21 +163,23 @@ __u32 perfetto_sequence(struct perfetto *perfetto);
 /* NULL: there is none. */
 struct perfetto_track *perfetto_find(const struct perfetto *perfetto, enum perfetto_kind kind, __u32 number, __u64 id);
 /* owner: tgid, or 0. NULL: no memory, which is then an error of the text. */
-struct perfetto_track *perfetto_add(struct perfetto *perfetto, enum perfetto_kind kind, __u32 owner, __u32 number, __u64 id);
+struct perfetto_track *perfetto_add(struct perfetto *perfetto, enum perfetto_kind kind, __u32 owner, __u32 number,
+				    __u64 id);
 /* The track gets another descriptor: fields behind its uuid are appended to the result. Then perfetto_described(). */
 struct text *perfetto_describe(struct perfetto_track *track, const struct perfetto_track *parent);
 void perfetto_described(struct perfetto *perfetto, struct perfetto_track *track);
 /* Found, or made with this name and unit (NULL: it is no counter). parent NULL: none. */
-struct perfetto_track *perfetto_named(struct perfetto *perfetto, const struct perfetto_track *parent, enum perfetto_kind kind,
-				      __u32 number, __u64 id, const char *name, const char *unit);
+struct perfetto_track *perfetto_named(struct perfetto *perfetto, const struct perfetto_track *parent,
+				      enum perfetto_kind kind, __u32 number, __u64 id, const char *name,
+				      const char *unit);
 struct perfetto_track *perfetto_recording(struct perfetto *perfetto);
 struct perfetto_track *perfetto_process(struct perfetto *perfetto, __u32 tgid);
 struct perfetto_track *perfetto_thread(struct perfetto *perfetto, __u32 tgid, __u32 tid);
 void perfetto_process_named(struct perfetto *perfetto, const struct model_process *process);
 void perfetto_thread_named(struct perfetto *perfetto, __u32 tgid, __u32 tid, const char *name);
 /* A track of that name in which nothing else lies between start and end. key: those of one key lie beside each other. */
-struct perfetto_track *perfetto_lane(struct perfetto *perfetto, const struct perfetto_track *parent, __u32 tgid, __u64 key,
-				     const char *name, __u64 start, __u64 end);
+struct perfetto_track *perfetto_lane(struct perfetto *perfetto, const struct perfetto_track *parent, __u32 tgid,
+				     __u64 key, const char *name, __u64 start, __u64 end);
 
 /* ---- events ---- */
 
@@ -193,7 +195,8 @@ void perfetto_argument(struct perfetto *perfetto, struct perfetto_track *track, 
 void perfetto_argument_signed(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __s64 value);
 void perfetto_argument_pointer(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __u64 value);
 void perfetto_argument_real(struct perfetto *perfetto, struct perfetto_track *track, const char *key, double value);
-void perfetto_argument_string(struct perfetto *perfetto, struct perfetto_track *track, const char *key, const char *value);
+void perfetto_argument_string(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
+			      const char *value);
 void perfetto_argument_strings(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
 			       const char *const *values, size_t count);
 void perfetto_argument_true(struct perfetto *perfetto, struct perfetto_track *track, const char *key);

@@ -118,7 +118,8 @@ static int open_flame(struct output *output, const struct xpt_recording_options 
 	return -EINVAL;
 }
 
-static int open_trace(struct output *output, const struct xpt_recording_options *options, const struct recording_info *info)
+static int open_trace(struct output *output, const struct xpt_recording_options *options,
+		      const struct recording_info *info)
 {
 	int error = event_file_open(output->log, output_trace(options->format, options->level), options->output, info,
 				    output->model, &output->trace);

@@ -284,7 +284,8 @@ static int on_started(void *context)
 	struct profiler *profiler = context;
 	int error;
 
-	if (profiling_begin(profiler->profiling, profiler->session->collector->started, session_clock_offset(CLOCK_REALTIME)))
+	if (profiling_begin(profiler->profiling, profiler->session->collector->started,
+			    session_clock_offset(CLOCK_REALTIME)))
 		return -ENOMEM;
 	error = thread_start(&profiler->thread, run_callbacks, profiler, "xpt-callbacks");
 	profiler->has_thread = !error;
