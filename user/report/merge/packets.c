@@ -109,10 +109,10 @@ static int input_next(const struct log *log, struct packet_input *input, struct 
 
 	if (error)
 		return error;
-	begin = (unsigned char *)input->data.data + input->at;
 	there = input->data.length - input->at;
 	if (there < 2)
 		return 0;
+	begin = (unsigned char *)input->data.data + input->at;
 	head = pb_take(begin + 1, begin + there, &length);
 	if (*begin != (TRACE_PACKET << 3 | PB_BYTES) || !head || length > PACKET_MAX) {
 		log_error(log, "%s: is no Perfetto trace: no packet begins at %llu", input->path,
@@ -140,12 +140,12 @@ static bool is_cut(const struct packet_input *input)
 
 /* ---- what is known before anything is written ---- */
 
-static void keep(char *to, size_t size, const struct pb_field *field)
+static void keep_string(char *to, size_t size, const struct pb_field *field)
 {
 	snprintf(to, size, "%.*s", (int)(field->value < size ? field->value : size - 1), (const char *)field->bytes);
 }
 
-static bool names(const struct pb_field *field, const char *name)
+static bool is_named(const struct pb_field *field, const char *name)
 {
 	return field->type == PB_BYTES && field->value == strlen(name) && !memcmp(field->bytes, name, field->value);
 }
@@ -157,8 +157,8 @@ static void note_argument(struct packet_input *input, struct pb_reader argument)
 	bool host = false, boot = false;
 
 	while (pb_next(&argument, &field) == 1) {
-		host |= field.number == ARGUMENT_NAME && names(&field, "host");
-		boot |= field.number == ARGUMENT_NAME && names(&field, "boot_id");
+		host |= field.number == ARGUMENT_NAME && is_named(&field, "host");
+		boot |= field.number == ARGUMENT_NAME && is_named(&field, "boot_id");
 		if (field.number == ARGUMENT_STRING && field.type == PB_BYTES)
 			value = field;
 	}
@@ -166,9 +166,9 @@ static void note_argument(struct packet_input *input, struct pb_reader argument)
 		return;
 	input->ours = true;
 	if (host)
-		keep(input->host, sizeof(input->host), &value);
+		keep_string(input->host, sizeof(input->host), &value);
 	else
-		keep(input->boot, sizeof(input->boot), &value);
+		keep_string(input->boot, sizeof(input->boot), &value);
 }
 
 static __u64 clock_of(const struct pb_field *clock, unsigned int *id)

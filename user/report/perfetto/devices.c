@@ -128,7 +128,7 @@ static void write_specification(struct text *text, __u64 iid, const char *name, 
 	pb_end(text, specification);
 }
 
-static void begin_sequence(struct perfetto *p)
+static void begin_jobs(struct perfetto *p)
 {
 	struct text *text = p->text;
 	size_t packet, message;
@@ -150,8 +150,8 @@ static void begin_sequence(struct perfetto *p)
 	pb_end(text, packet);
 }
 
-/* A message of two fields; the same string is found again. */
-static __u32 intern(struct perfetto *p, unsigned int field, const char *string)
+/* A message of a number and the string; the same one is found again. */
+static __u32 intern_job_string(struct perfetto *p, unsigned int field, const char *string)
 {
 	struct text *text = p->text;
 	struct interned *interned;
@@ -379,13 +379,13 @@ static void add_stage(struct perfetto *p, struct device_queue *queue, const stru
 
 	if (p->jobs->strings.count >= KERNELS_MAX)
 		perfetto_devices_forget(p);
-	begin_sequence(p);
+	begin_jobs(p);
 	specification = specification_of(p, queue);
 	context = context_of(p, job);
-	name = intern(p, INTERNED_NAME, name_of(job));
-	kernel = intern(p, INTERNED_KERNEL, kernel_of(job));
+	name = intern_job_string(p, INTERNED_NAME, name_of(job));
+	kernel = intern_job_string(p, INTERNED_KERNEL, kernel_of(job));
 	for (size_t i = 0; i < count; i++)
-		iids[i] = intern(p, INTERNED_KERNEL_ARGUMENT, arguments[i].key);
+		iids[i] = intern_job_string(p, INTERNED_KERNEL_ARGUMENT, arguments[i].key);
 	packet = pb_begin(p->text, TRACE_PACKET);
 	pb_number(p->text, PACKET_TIMESTAMP, start);
 	pb_number(p->text, PACKET_SEQUENCE, SEQUENCE);

@@ -73,7 +73,8 @@ void perfetto_stacks_close(struct perfetto *p)
 /* ---- interned data ---- */
 
 /* 0: it is new, and gets *iid. */
-static __u32 find(struct perfetto *p, struct sequence *sequence, unsigned int field, const void *pointer, __u32 *iid)
+static __u32 find_interned(struct perfetto *p, struct sequence *sequence, unsigned int field, const void *pointer,
+			   __u32 *iid)
 {
 	struct map_node *node = map_find(&sequence->map, field, (__u64)(unsigned long)pointer);
 	struct interned *interned;
@@ -95,7 +96,7 @@ static __u32 find(struct perfetto *p, struct sequence *sequence, unsigned int fi
 
 static __u32 intern_string(struct perfetto *p, struct sequence *sequence, unsigned int field, const char *string)
 {
-	__u32 iid, known = find(p, sequence, field, string, &iid);
+	__u32 iid, known = find_interned(p, sequence, field, string, &iid);
 	size_t message;
 
 	if (known)
@@ -110,7 +111,7 @@ static __u32 intern_string(struct perfetto *p, struct sequence *sequence, unsign
 /* The bytes that its digits stand for. */
 static __u32 intern_build_id(struct perfetto *p, struct sequence *sequence, const char *build_id)
 {
-	__u32 iid, known = find(p, sequence, INTERNED_BUILD_ID, build_id, &iid);
+	__u32 iid, known = find_interned(p, sequence, INTERNED_BUILD_ID, build_id, &iid);
 	char digits[3] = { 0 }, byte;
 	size_t message, bytes;
 
@@ -137,7 +138,7 @@ static __u32 intern_mapping(struct perfetto *p, struct sequence *sequence, const
 	const char *path = frame->module && frame->module->path ? frame->module->path :
 								  kinds[frame->kind % FRAME_KINDS];
 	const void *key = frame->module && frame->module->path ? (const void *)frame->module : path;
-	__u32 iid, known = find(p, sequence, INTERNED_MAPPING, key, &iid), build_id = 0, string;
+	__u32 iid, known = find_interned(p, sequence, INTERNED_MAPPING, key, &iid), build_id = 0, string;
 	size_t message;
 
 	if (known)
@@ -156,7 +157,7 @@ static __u32 intern_mapping(struct perfetto *p, struct sequence *sequence, const
 
 static __u32 intern_frame(struct perfetto *p, struct sequence *sequence, const struct model_frame *frame)
 {
-	__u32 iid, known = find(p, sequence, INTERNED_FRAME, frame, &iid), function, mapping, source = 0;
+	__u32 iid, known = find_interned(p, sequence, INTERNED_FRAME, frame, &iid), function, mapping, source = 0;
 	size_t message;
 
 	if (known)
@@ -181,7 +182,7 @@ static __u32 intern_frame(struct perfetto *p, struct sequence *sequence, const s
 
 static __u32 intern_stack(struct perfetto *p, struct sequence *sequence, const struct model_stack *stack)
 {
-	__u32 iid, known = find(p, sequence, INTERNED_CALLSTACK, stack, &iid);
+	__u32 iid, known = find_interned(p, sequence, INTERNED_CALLSTACK, stack, &iid);
 	size_t message;
 
 	if (known)
@@ -199,7 +200,7 @@ static __u32 intern_stack(struct perfetto *p, struct sequence *sequence, const s
 /* ---- samples ---- */
 
 /* What the weights of the samples of a reason count. */
-static void begin_sequence(struct perfetto *p, struct sequence *sequence, unsigned int number, const char *name)
+static void begin_samples(struct perfetto *p, struct sequence *sequence, unsigned int number, const char *name)
 {
 	size_t packet, defaults, sample, timebase;
 
@@ -228,7 +229,7 @@ void perfetto_stack_add(struct perfetto *p, const struct event_stack *stack)
 	size_t packet, message;
 	__u32 iid = 0;
 
-	begin_sequence(p, sequence, SEQUENCE + (unsigned int)reason, names[reason]);
+	begin_samples(p, sequence, SEQUENCE + (unsigned int)reason, names[reason]);
 	packet = pb_begin(p->text, TRACE_PACKET);
 	pb_number(p->text, PACKET_TIMESTAMP, stack->time);
 	pb_number(p->text, PACKET_SEQUENCE, SEQUENCE + reason);

@@ -12,7 +12,7 @@
 /* ---- numbers ---- */
 
 /* FNV-1a. */
-static __u64 hash(__u64 value, const void *bytes, size_t length)
+static __u64 hash_bytes(__u64 value, const void *bytes, size_t length)
 {
 	const unsigned char *at = bytes;
 
@@ -25,7 +25,7 @@ static __u64 hash(__u64 value, const void *bytes, size_t length)
 
 static __u64 hash_string(__u64 value, const char *string)
 {
-	return hash(value, string, strlen(string));
+	return hash_bytes(value, string, strlen(string));
 }
 
 /* Other in each trace, so that several may be put together. */
@@ -108,8 +108,9 @@ static void track_begin(struct perfetto *perfetto, struct perfetto_track *track)
 }
 
 /* message: what follows the iid. string: by which it is found; NULL: by the key alone. NULL: no memory. */
-static struct perfetto_interned *intern(struct perfetto *perfetto, struct perfetto_track *track, unsigned int field,
-					__u64 key, const char *string, const struct text *message)
+static struct perfetto_interned *intern_message(struct perfetto *perfetto, struct perfetto_track *track,
+						unsigned int field, __u64 key, const char *string,
+						const struct text *message)
 {
 	unsigned char iid[2 * PB_VARINT_MAX] = { 1 << 3 };
 	size_t size, string_size = string ? strlen(string) + 1 : 0;
@@ -165,7 +166,7 @@ static __u32 intern_string(struct perfetto *perfetto, struct perfetto_track *tra
 	interned = find_interned(track, field, key, string);
 	if (!interned) {
 		pb_string(&message, 2, string);
-		interned = intern(perfetto, track, field, key, string, &message);
+		interned = intern_message(perfetto, track, field, key, string, &message);
 		text_free(&message);
 	}
 	*last = interned;
@@ -434,7 +435,7 @@ static __u32 intern_pointer(struct perfetto *perfetto, struct perfetto_track *tr
 	pb_string(&message, 2, string);
 	if (string2)
 		pb_string(&message, 3, string2);
-	interned = intern(perfetto, track, field, (__u64)(unsigned long)pointer, NULL, &message);
+	interned = intern_message(perfetto, track, field, (__u64)(unsigned long)pointer, NULL, &message);
 	text_free(&message);
 	return interned ? interned->iid : 0;
 }
@@ -611,8 +612,8 @@ static size_t held_place(const struct perfetto_track *track, unsigned int type, 
 	return place;
 }
 
-static void hold(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time,
-		 const struct text *body)
+static void hold_event(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time,
+		       const struct text *body)
 {
 	size_t place = held_place(track, type, time), offset = track->bytes.length;
 
@@ -677,8 +678,8 @@ void perfetto_slice(struct perfetto *perfetto, struct perfetto_track *track, __u
 		packet_event(perfetto, track, TYPE_BEGIN, start, perfetto->body.data, perfetto->body.length);
 		packet_event(perfetto, track, TYPE_END, end, perfetto->end.data, perfetto->end.length);
 	} else {
-		hold(perfetto, track, TYPE_BEGIN, start, &perfetto->body);
-		hold(perfetto, track, TYPE_END, end, &perfetto->end);
+		hold_event(perfetto, track, TYPE_BEGIN, start, &perfetto->body);
+		hold_event(perfetto, track, TYPE_END, end, &perfetto->end);
 		if (outermost || track->held_count >= PERFETTO_HELD_MAX)
 			track_release(perfetto, track);
 	}
@@ -691,7 +692,7 @@ void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, uns
 	if (perfetto->body.error)
 		text_fail(perfetto->text);
 	else if (track->held_count)
-		hold(perfetto, track, type, time, &perfetto->body);
+		hold_event(perfetto, track, type, time, &perfetto->body);
 	else
 		packet_event(perfetto, track, type, time, perfetto->body.data, perfetto->body.length);
 	if (track->map.count >= PERFETTO_INTERNED_MAX)
@@ -702,9 +703,9 @@ void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, uns
 
 void perfetto_tracks_open(struct perfetto *perfetto, const struct recording_info *info, __u64 document)
 {
-	__u64 base = hash(HASH_BEGIN, &info->monotonic_time, sizeof(info->monotonic_time));
+	__u64 base = hash_bytes(HASH_BEGIN, &info->monotonic_time, sizeof(info->monotonic_time));
 
-	base = hash(hash_string(base, info->boot_id ?: ""), &document, sizeof(document));
+	base = hash_bytes(hash_string(base, info->boot_id ?: ""), &document, sizeof(document));
 
 	perfetto->generation = 1;
 	perfetto->start = info->monotonic_time;
