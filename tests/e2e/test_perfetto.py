@@ -165,7 +165,8 @@ def test_reports(command):
     spans = [one for one in found["slices"] if one["category"] == "inference,qaic"]
     ends = [one["args"] for one in found["slices"] if one["name"] == "report ends"]
     assert len(spans) == sum(one["debug.samples"] for one in ends) == (20 if command == "profile" else 240), ends
-    assert [one["debug.sequence"] for one in ends] == list(range(len(ends))) and all(one["debug.complete"] for one in ends)
+    numbers = [one["debug.sequence"] for one in ends]  # one without inferences is not written
+    assert numbers == sorted(set(numbers)) and all(one["debug.complete"] for one in ends), ends
     assert len(ends) == 1 if command == "profile" else len(ends) > 1, ends
     assert len(found["flows"]) >= len(spans) - len(ends) and {one["tid"] for one in found["threads"]} >= {
         one["tid"] for one in found["slices"] if one["tid"] >= 0}
