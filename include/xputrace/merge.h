@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Several Chrome traces of the same time in one, by their clocks. Needs no root and no target. */
+/* Several traces of the same time in one, by their clocks. Needs no root and no target. */
 #ifndef XPUTRACE_MERGE_H
 #define XPUTRACE_MERGE_H
 
@@ -13,9 +13,10 @@ extern "C" {
 #endif
 
 struct xpt_merge_input {
-	const char *path; /* regular file: an object with "traceEvents", or a bare array of events */
+	const char *path; /* regular file: an object with "traceEvents", or a bare array of events; or a Perfetto trace */
 	int has_offset;	  /* offset is to be used, whatever the file says about its clock */
-	int64_t offset;	  /* ns, to be added to its times: what the common axis shows where the file says 0 */
+	/* ns, to be added to its times: what the common axis shows where the file says 0. Of a Perfetto trace to its time on the wall. */
+	int64_t offset;
 };
 
 struct xpt_merge_options {
@@ -23,7 +24,7 @@ struct xpt_merge_options {
 	const struct xpt_merge_input *inputs;
 	size_t input_count;
 	size_t input_size;  /* sizeof(struct xpt_merge_input); 0: as in the first version (error.h) */
-	const char *output; /* Chrome trace to write; "-": standard output */
+	const char *output; /* trace to write, of the kind of the inputs; "-": standard output */
 	xpt_log_fn log;	    /* gets, at XPT_LOG_INFO, by which clock each input was placed and how exactly */
 	void *log_context;
 	enum xpt_log_level log_level;
@@ -36,9 +37,12 @@ struct xpt_merge_options {
  * matched with the calls of Run in traces of xputrace of the same process.
  *
  * What a process or thread is called is taken from traces of xputrace first, then in the order of the inputs.
+ * When the first input is a Perfetto trace, all have to be: at most 255, of any number of hosts. Each host is a machine of the merged
+ * trace; traces of one boot are of one. Times are those on the wall.
+ *
  * user/report/SCHEMA.md describes the result. The output appears when it is whole, in place of what has its name.
  *
- * 0; -EBADMSG: an input is no Chrome trace, or malformed; -EINVAL: its clock is unknown, or wrong options; -E2BIG: of a
+ * 0; -EBADMSG: an input is no such trace, or malformed; -EINVAL: its clock is unknown, or wrong options; -E2BIG: of a
  * newer library (error.h); errors of open(), read() and write() otherwise. Details come through log.
  */
 XPT_API int xpt_merge_traces(const struct xpt_merge_options *options);

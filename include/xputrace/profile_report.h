@@ -18,8 +18,9 @@ extern "C" {
 #endif
 
 enum xpt_profile_type {
-	XPT_PROFILE_LATENCY = 0, /* a row a sample */
-	XPT_PROFILE_TRACE = 1,	 /* a Chrome trace of the programs, JSON */
+	XPT_PROFILE_LATENCY = 0,  /* a row a sample */
+	XPT_PROFILE_TRACE = 1,	  /* a Chrome trace of the programs, JSON */
+	XPT_PROFILE_PERFETTO = 2, /* the same as Perfetto's protobuf trace */
 };
 
 /*
@@ -197,7 +198,10 @@ struct xpt_profile_report {
 	const struct xpt_program_report *programs; /* streams: those that ran, or left, in the interval */
 	size_t program_count;
 	size_t program_size; /* of one of them: XPT_AT() in error.h */
-	/* Only XPT_PROFILE_TRACE: a complete document, and the place in it where the events stand, comma-separated. */
+	/*
+	 * Only XPT_PROFILE_TRACE and XPT_PROFILE_PERFETTO: a complete document, and the place in it where the events stand: comma-separated;
+	 * of XPT_PROFILE_PERFETTO all of it, and documents may be appended to each other.
+	 */
 	const char *trace;
 	size_t trace_length;
 	const char *trace_events;
@@ -222,6 +226,7 @@ enum xpt_report_format {
 	 */
 	XPT_FORMAT_CSV = 3,
 	XPT_FORMAT_CSV_SUMMARY = 4,
+	XPT_FORMAT_PERFETTO = 5, /* Perfetto trace; the reports must be of type XPT_PROFILE_PERFETTO */
 };
 
 /*

@@ -60,6 +60,7 @@ enum xpt_output {
 	 * lost if the program is killed.
 	 */
 	XPT_OUTPUT_HTML = 10,
+	XPT_OUTPUT_PERFETTO = 11, /* Perfetto's protobuf trace */
 };
 
 /* Whose stacks a flame graph is made of, and what they weigh, in ns. Recordings have stacks where they were asked for. */

@@ -113,14 +113,15 @@ def conversion_section(results, settings, folder):
     trace = os.path.join(folder, "convert.json")
     made = run_load(recording, settings.convert_events / RATE, RATE)["calls"]
     size = os.stat(recording).st_size
-    by_cpu, by_clock, feed, write, two = [], [], [], [], []
+    by_cpu, by_clock, feed, write, two, packets = [], [], [], [], [], []
     for _ in range(settings.repetitions):
         cpu, clock = convert(recording, trace, prefix)
         by_cpu.append(made / cpu)
         by_clock.append(made / clock)
         two.append(convert(recording, trace)[1] / size * 1e9)
         feed.append(last_json(prefix, "model_feed", made)["calls_per_second"])
-        write.append(last_json(prefix, "chrome_write", made)["events_per_second"])
+        write.append(last_json(prefix, "trace_write", "chrome", made)["events_per_second"])
+        packets.append(last_json(prefix, "trace_write", "perfetto", made))
     results.add("xputrace report, by CPU time (user and kernel)", by_cpu, "events/s", 2000000, AT_LEAST,
                 "%s events, recording %.0f MB, trace %.0f MB" % (
                     "{:,}".format(made), size / 1e6, os.stat(trace).st_size / 1e6))
@@ -128,6 +129,8 @@ def conversion_section(results, settings, folder):
     results.add("the same on all CPUs, of a recording of 1 GB: time", two, "s", TWO_CORES)
     results.add("of this, records to events", feed, "events/s", note="64 programs, sorted from 4 rings")
     results.add("of this, events to text", write, "events/s")
+    results.add("events to Perfetto's packets instead", [one["events_per_second"] for one in packets], "events/s", 5000000, AT_LEAST)
+    results.add("bytes of an inference there", [one["bytes"] / one["events"] for one in packets], "bytes", 40)
     os.unlink(recording)
     os.unlink(trace)
 

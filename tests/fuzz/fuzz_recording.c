@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recordings are anybody's: whatever is in them is refused or reported, as a JSON document where the format is JSON.
+ * Recordings are anybody's: whatever is in them is refused or reported, as a JSON document where the format is JSON, and as packets
+ * that are whole.
  *
  * The first byte of an input chooses what follows, the file:
  *	bits 0-1  0: is read as it is; 1: its sums are made right; else: its chunks, too, around the records that are there
@@ -24,6 +25,7 @@
 #include "model/stream/records.h"
 #include "record/format.h"
 #include "record/recording.h"
+#include "report/perfetto/packet.h"
 #include "tests/fuzz/require.h"
 
 #define INPUT_MAX (256u << 10)
@@ -163,6 +165,26 @@ static void check_document(void)
 	free(text);
 }
 
+static void check_packets(void)
+{
+	off_t length = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+	char *text = malloc(length + 1);
+	struct pb_reader trace = pb_reader(text, length), packet;
+	struct pb_field field, inner;
+	int more, more_inside;
+
+	require(text && pread(STDOUT_FILENO, text, length, 0) == length);
+	while ((more = pb_next(&trace, &field)) == 1) {
+		require(field.number == 1 && field.type == PB_BYTES);
+		packet = pb_reader(field.bytes, field.value);
+		while ((more_inside = pb_next(&packet, &inner)) == 1)
+			;
+		require(!more_inside);
+	}
+	require(!more);
+	free(text);
+}
+
 static void report(enum xpt_output format)
 {
 	struct said said = { 0 };
@@ -184,6 +206,8 @@ static void report(enum xpt_output format)
 	require(!said.errors == (!error || error == -ENODATA));
 	if ((format == XPT_OUTPUT_CHROME || format == XPT_OUTPUT_ORT) && (!error || error == -ENODATA))
 		check_document();
+	if (format == XPT_OUTPUT_PERFETTO && (!error || error == -ENODATA))
+		check_packets();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -200,6 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(!ftruncate(input, 0) && !file_write_at(input, file, size, 0));
 	read_all();
 	report(formats[choice >> 2 & 3]);
+	report(XPT_OUTPUT_PERFETTO);
 	return 0;
 }
 

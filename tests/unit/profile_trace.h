@@ -84,7 +84,7 @@ static inline void start(struct fixture *fixture)
 
 	*fixture = (struct fixture){ 0 };
 	fixture->names = trace_names_create();
-	fixture->text = trace_text_create(fixture->names);
+	fixture->text = trace_text_create(fixture->names, NULL);
 	fixture->trace = trace_create(wants, fixture, false);
 	cr_assert(fixture->names && fixture->text && fixture->trace);
 	fixture->report.name = "a \"stream\"";

@@ -40,7 +40,7 @@ static bool wants(void *context, const struct event *event)
 static void setup(void)
 {
 	names = trace_names_create();
-	text = trace_text_create(names);
+	text = trace_text_create(names, NULL);
 	trace = trace_create(wants, NULL, false);
 	cr_assert(names && text && trace);
 	report.name = "";
@@ -66,7 +66,7 @@ static void feed(struct event event)
 static void next_document(void)
 {
 	trace_text_free(text);
-	text = trace_text_create(names);
+	text = trace_text_create(names, NULL);
 }
 
 static void finish(void)

@@ -70,7 +70,7 @@ struct option_entry {
 	const char *
 		without; /* the value where no argument is given, which only stands behind a '=' then; NULL: it must be */
 	const char *expected;		  /* "a time up to 60s", for the message; NULL: made from type and limits */
-	struct option_choice choices[10]; /* until one without a name */
+	struct option_choice choices[14]; /* until one without a name */
 	/* Takes the value into the field. On a wrong one returns false; *reason: a whole message instead of .expected. */
 	bool (*take)(void *field, const char *value, const char **reason);
 	/* Instead of all of the above but offset: the options of this table, with fields in the struct that lies there. */
@@ -104,7 +104,8 @@ const char *output_name(enum xpt_output format); /* as --format has it: "chrome"
 /* The format of a flame graph, by the end of the file's name: folded unless that is .pprof, .pb.gz, .svg or .json. */
 enum xpt_output flame_format(const char *path);
 bool is_flame_format(int format);
-bool is_page_name(const char *path); /* "night.html" */
+bool is_page_name(const char *path);	 /* "night.html" */
+bool is_perfetto_name(const char *path); /* "trace.pftrace", "trace.pftrace.gz" */
 /* Prints that the trace was written, and what opens it. */
 void print_trace_written(const char *path, enum xpt_output format);
 

@@ -406,7 +406,7 @@ const char *output_name(enum xpt_output format)
 		[XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
 		[XPT_OUTPUT_FOLDED] = "folded",	  [XPT_OUTPUT_PPROF] = "pprof",
 		[XPT_OUTPUT_FLAME_SVG] = "svg",	  [XPT_OUTPUT_SPEEDSCOPE] = "speedscope",
-		[XPT_OUTPUT_HTML] = "html",
+		[XPT_OUTPUT_HTML] = "html",	  [XPT_OUTPUT_PERFETTO] = "perfetto",
 	};
 
 	return names[format];
@@ -443,6 +443,14 @@ bool is_flame_format(int format)
 	return format >= XPT_OUTPUT_FOLDED && format <= XPT_OUTPUT_SPEEDSCOPE;
 }
 
+bool is_perfetto_name(const char *path)
+{
+	size_t length = strlen(path);
+
+	length -= ends_with(path, length, ".gz") ? 3 : 0;
+	return ends_with(path, length, ".pftrace");
+}
+
 void print_trace_written(const char *path, enum xpt_output format)
 {
 	static const char *const uses[] = {
@@ -455,6 +463,7 @@ void print_trace_written(const char *path, enum xpt_output format)
 		[XPT_OUTPUT_FLAME_SVG] = "open it in a browser",
 		[XPT_OUTPUT_SPEEDSCOPE] = "open it in https://www.speedscope.app",
 		[XPT_OUTPUT_HTML] = "open it in a browser; it needs no network",
+		[XPT_OUTPUT_PERFETTO] = "open it in https://ui.perfetto.dev",
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);

@@ -33,14 +33,15 @@ struct record_context {
 static const struct option_entry entries[] = {
 	{ .group = target_options },
 	{ 'o', "output", "FILE",
-	  "trace.json: Chrome trace (default: xputrace.json), .json.gz:\ncompressed; FILE.xpt: recording for `xputrace report`;\n"
-	  "FILE.html: one page for browsers; -: Chrome trace on standard output",
+	  "trace.json: Chrome trace (default: xputrace.json);\ntrace.pftrace: Perfetto's own format; with .gz behind it:\n"
+	  "compressed; FILE.xpt: recording for `xputrace report`;\nFILE.html: one page for browsers; -: Chrome trace on\nstandard output",
 	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "whatever the file is called: chrome, xpt, html, none; ort, as\nONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"
+	  "whatever the file is called: chrome, perfetto, xpt, html,\nnone; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"
 	  "execution provider does (default file: xputrace.csv); with\n--flame: folded, pprof, svg, speedscope",
 	  OPTION_CHOICE, FIELD(format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
+		       { "perfetto", XPT_OUTPUT_PERFETTO },
 		       { "ort", XPT_OUTPUT_ORT },
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
 		       { "xpt", XPT_OUTPUT_RECORDING },
@@ -301,8 +302,9 @@ int command_record(int argc, char **argv)
 		record.format = ends_with(record.session.output, ".xpt") ||
 						ends_with(record.session.output, ".xpt.gz") ?
 					XPT_OUTPUT_RECORDING :
-				is_page_name(record.session.output) ? XPT_OUTPUT_HTML :
-								      XPT_OUTPUT_CHROME;
+				is_page_name(record.session.output)	? XPT_OUTPUT_HTML :
+				is_perfetto_name(record.session.output) ? XPT_OUTPUT_PERFETTO :
+									  XPT_OUTPUT_CHROME;
 	/* It is appended to its file, which a trace cannot be. */
 	if (record.format == XPT_OUTPUT_QNN_CSV && record.session.output == json)
 		record.session.output = "xputrace.csv";

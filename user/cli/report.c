@@ -50,12 +50,15 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 #define MOMENT "a time since the recording began, such as 1.5s or 200ms"
 
 static const struct option_entry report_entries[] = {
-	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
+	{ 'o', "output", "FILE",
+	  "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format; -: on standard output",
+	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "of the file: chrome (default); html, one page for browsers\n(default of FILE.html); csv, one row an inference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
+	  "of the file: chrome (default); perfetto (of FILE.pftrace);\nhtml, one page for browsers (of FILE.html); csv, one row an\ninference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
 	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
+		       { "perfetto", XPT_OUTPUT_PERFETTO },
 		       { "csv", XPT_OUTPUT_CSV },
 		       { "ort", XPT_OUTPUT_ORT },
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
@@ -229,6 +232,8 @@ int command_report(int argc, char **argv)
 		report.options.output = "-";
 	if (report.options.flame && !report.options.format)
 		report.options.format = flame_format(report.options.output);
+	if (!report.options.format && report.options.output && is_perfetto_name(report.options.output))
+		report.options.format = XPT_OUTPUT_PERFETTO;
 	reason = contradiction(&report.options);
 	if (reason)
 		return session_options_refuse(&report_line, reason);
@@ -294,7 +299,8 @@ static bool take_offset(void *context, const char *value, const char **reason)
 #define FIELD(name) .offset = offsetof(struct merge_context, name)
 
 static const struct option_entry merge_entries[] = {
-	{ 'o', "output", "FILE", "Chrome trace to write; -: on standard output", OPTION_STRING, FIELD(output) },
+	{ 'o', "output", "FILE", "trace to write, of the kind of the inputs; -: on standard output", OPTION_STRING,
+	  FIELD(output) },
 	{ 0, "offset", "FILE=TIME",
 	  "what to add to the times of this trace, whatever it says about\n"
 	  "its clock: 1.5s, -20ms, 17us, 4ns. May be given several times",
@@ -306,13 +312,14 @@ static const struct option_entry merge_entries[] = {
 
 static const struct command_line merge_line = {
 	.name = "merge",
-	.summary = "Merge Chrome traces of the same time by their clocks.",
+	.summary = "Merge traces of the same time by their clocks.",
 	.usage = "  xputrace merge TRACE... -o FILE",
 	.options = merge_entries,
 	.any_order = true,
 	.more = "TRACE is a trace of xputrace; a profile that ONNX Runtime wrote, with a trace of xputrace of the same\n"
 		"process and time; one of PyTorch's profiler; or another Chrome trace that names its clock. The clock\n"
-		"that places each, and its accuracy, are printed.\n\n"
+		"that places each, and its accuracy, are printed. Traces in Perfetto's own format (.pftrace), which\n"
+		"may be of several hosts, are merged into one of that format.\n\n"
 		"  xputrace merge trace.json onnxruntime_profile__2026-11-20_10-29-37.json -o both.json\n\n"
 		"exit status: 0 merged, 1 failed, 2 wrong usage",
 };
@@ -371,7 +378,7 @@ static int run_merge(const struct merge_context *merge)
 	options.input_size = sizeof(*inputs);
 	result = xpt_merge_traces(&options);
 	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)
-		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n", merge->output);
+		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev\n", merge->output);
 	free(inputs);
 	return result ? exit_failed(result) : 0;
 }

@@ -152,9 +152,10 @@ static int write_summary(const struct reports *reports, const char *path, int re
 	json_add_unsigned(&summary.text, "duration_ns", reports->elapsed);
 	summary_json_totals(&summary, &reports->totals);
 	summary_json_output(&summary, path,
-			    session->type == XPT_PROFILE_TRACE ? "chrome" :
-			    session->layout == LAYOUT_QAIC     ? "qaic" :
-								 "flat");
+			    session->type == XPT_PROFILE_TRACE	  ? "chrome" :
+			    session->type == XPT_PROFILE_PERFETTO ? "perfetto" :
+			    session->layout == LAYOUT_QAIC	  ? "qaic" :
+								    "flat");
 	return summary_json_end(&summary, result);
 }
 
@@ -168,6 +169,8 @@ static int open_files(struct reports *reports)
 	files_options->path = options->output;
 	if (options->type == XPT_PROFILE_TRACE)
 		files_options->format = XPT_FORMAT_TRACE;
+	else if (options->type == XPT_PROFILE_PERFETTO)
+		files_options->format = XPT_FORMAT_PERFETTO;
 	else if (options->layout == LAYOUT_QAIC)
 		files_options->format = options->summary ? XPT_FORMAT_SUMMARY : XPT_FORMAT_SAMPLES;
 	else
@@ -357,7 +360,8 @@ static int print_profile(struct reports *reports)
 		fprintf(stderr, "wrote %s%s\n", path,
 			reports->session.type == XPT_PROFILE_TRACE ?
 				": open it in https://ui.perfetto.dev or chrome://tracing" :
-				"");
+			reports->session.type == XPT_PROFILE_PERFETTO ? ": open it in https://ui.perfetto.dev" :
+									"");
 	return 0;
 }
 
@@ -404,7 +408,9 @@ int command_profile(int argc, char **argv)
 	if (!reports.program)
 		return session_options_refuse(&profile_line, "requires --program NAME or --program HANDLE");
 	if (!reports.session.output)
-		reports.session.output = reports.session.type == XPT_PROFILE_TRACE ? "xputrace-profile.json" : "-";
+		reports.session.output = reports.session.type == XPT_PROFILE_TRACE    ? "xputrace-profile.json" :
+					 reports.session.type == XPT_PROFILE_PERFETTO ? "xputrace-profile.pftrace" :
+											"-";
 	return run(&reports);
 }
 

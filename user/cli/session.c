@@ -202,8 +202,12 @@ const struct option_entry report_options[] = {
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters around each inference: up to 4 perf events;\n`xputrace list counters` names them",
 	  OPTION_CALLBACK, FIELD(counters), .take = take_counters },
-	{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", OPTION_CHOICE,
-	  FIELD(type), .choices = { { "latency", XPT_PROFILE_LATENCY }, { "trace", XPT_PROFILE_TRACE } } },
+	{ 0, "type", "TYPE",
+	  "latency: CSV, a row an inference (default);\ntrace: Chrome trace; perfetto: Perfetto's own format",
+	  OPTION_CHOICE, FIELD(type),
+	  .choices = { { "latency", XPT_PROFILE_LATENCY },
+		       { "trace", XPT_PROFILE_TRACE },
+		       { "perfetto", XPT_PROFILE_PERFETTO } } },
 	{ 0, "layout", "LAYOUT", "of the CSV: flat, one table (default); qaic, as the Cloud\nAI 100 runtime writes it",
 	  OPTION_CHOICE, FIELD(layout), .choices = { { "flat", LAYOUT_FLAT }, { "qaic", LAYOUT_QAIC } } },
 	{ 0, "summary", NULL, "latency: one row a program with mean and percentiles instead", OPTION_FLAG,
@@ -277,9 +281,9 @@ static const char *contradiction(const struct session_options *options, bool das
 	}
 	if (processes + !!options->command + !!options->all_processes != 1)
 		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
-	if (options->type == XPT_PROFILE_TRACE && options->summary)
+	if (options->type != XPT_PROFILE_LATENCY && options->summary)
 		return "--summary requires --type latency";
-	if (options->type == XPT_PROFILE_TRACE && options->layout)
+	if (options->type != XPT_PROFILE_LATENCY && options->layout)
 		return "--layout requires --type latency";
 	return NULL;
 }

@@ -36,6 +36,8 @@ static void info_write(struct text *text, const struct recording_info *info)
 	text_literal(text, "{");
 	json_add_long(text, "monotonic_ns", info->monotonic_time);
 	json_add_long(text, "realtime_ns", info->realtime);
+	if (info->boot_time)
+		json_add_long(text, "boottime_ns", info->boot_time);
 	json_add_text(text, "host", info->host ?: "");
 	json_add_text(text, "kernel", info->kernel ?: "");
 	json_add_text(text, "machine", info->machine ?: "");
@@ -313,6 +315,7 @@ static int info_read(struct recording_reader *reader, const char *text, size_t l
 	reader->info = (struct recording_info){
 		.monotonic_time = info_time(reader->json, "monotonic_ns"),
 		.realtime = info_time(reader->json, "realtime_ns"),
+		.boot_time = info_time(reader->json, "boottime_ns"),
 		.host = info_string(reader->json, "host"),
 		.kernel = info_string(reader->json, "kernel"),
 		.machine = info_string(reader->json, "machine"),

@@ -18,6 +18,7 @@
 struct recording_info {
 	__u64 monotonic_time; /* clock pair: the same moment on CLOCK_MONOTONIC ... */
 	__u64 realtime;	      /* ... and on CLOCK_REALTIME, ns */
+	__u64 boot_time;      /* ... and on CLOCK_BOOTTIME; 0: not known */
 	const char *host;
 	const char *kernel;  /* uname release */
 	const char *machine; /* uname machine */

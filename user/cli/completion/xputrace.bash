@@ -87,8 +87,8 @@ _xputrace() {
 		;;
 	--format)
 		local formats="table json"
-		[ "$command" = record ] && formats="chrome xpt none ort qnn-csv"
-		[ "$command" = report ] && formats="chrome csv ort qnn-csv"
+		[ "$command" = record ] && formats="chrome perfetto xpt none ort qnn-csv"
+		[ "$command" = report ] && formats="chrome perfetto csv ort qnn-csv"
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$current")
 		return
 		;;
@@ -117,7 +117,7 @@ _xputrace() {
 		return
 		;;
 	--type)
-		mapfile -t COMPREPLY < <(compgen -W "latency trace" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "latency trace perfetto" -- "$current")
 		return
 		;;
 	--layout)

@@ -333,7 +333,7 @@ static int refuse(const struct profiling *profiling, const char *reason)
 
 static int check(const struct profiling *profiling, const struct handle_options *options)
 {
-	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+	if (options->type < XPT_PROFILE_LATENCY || options->type > XPT_PROFILE_PERFETTO)
 		return refuse(profiling, "a profile is of type latency or trace");
 	if (options->summary && options->type != XPT_PROFILE_LATENCY)
 		return refuse(profiling, "a summary is made of latencies: it cannot be had as a trace");

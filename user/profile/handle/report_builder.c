@@ -589,7 +589,7 @@ struct trace_text *report_trace(struct report *report, struct trace_names *names
 	if (!budget_has(report->budget, TRACED_BYTES))
 		return NULL;
 	if (!report->trace) {
-		report->trace = trace_text_create(names);
+		report->trace = trace_text_create(names, report->packets);
 		if (report->trace)
 			report_trace_grown(report);
 	}
@@ -661,7 +661,7 @@ static int trace_finish(struct report *report, struct trace_names *names, const 
 	int error;
 
 	if (!report->trace)
-		report->trace = trace_text_create(names);
+		report->trace = trace_text_create(names, report->packets);
 	if (!report->trace)
 		return -ENOMEM;
 	error = trace_text_finish(report->trace, info, &report->view);

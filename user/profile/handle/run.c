@@ -76,7 +76,8 @@ static bool interval_make(struct run *run, __u64 end)
 	if (!report)
 		return false;
 	report->serial = ++run->serial;
-	report->traced = options->type == XPT_PROFILE_TRACE;
+	report->traced = options->type != XPT_PROFILE_LATENCY;
+	report->packets = options->type == XPT_PROFILE_PERFETTO ? run->handle->profiling->options.info : NULL;
 	report->rows_wanted = !report->traced && !options->summary;
 	report->start = run->edge;
 	report->start_realtime = start_realtime(run);
@@ -221,11 +222,11 @@ int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **resu
 	run->handle = handle;
 	run->baseline = NEVER;
 	run->pending = true;
-	run->inside = options->type == XPT_PROFILE_TRACE &&
+	run->inside = options->type != XPT_PROFILE_LATENCY &&
 		      (options->stream ? choices_have_regions(&handle->choices) : choice_is_region(&options->program));
-	if (options->type == XPT_PROFILE_TRACE)
+	if (options->type != XPT_PROFILE_LATENCY)
 		run->trace = trace_create(trace_wants, run, run_takes_regions(run));
-	if (!run->trace && options->type == XPT_PROFILE_TRACE) {
+	if (!run->trace && options->type != XPT_PROFILE_LATENCY) {
 		free(run);
 		return -ENOMEM;
 	}

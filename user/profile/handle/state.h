@@ -51,7 +51,8 @@ struct report {
 	size_t bytes;	  /* of the budget */
 	bool rows_wanted; /* samples one by one */
 	bool traced;
-	__u64 serial; /* unique in its run */
+	const struct recording_info *packets; /* the trace is one of Perfetto's; NULL: of Chrome's */
+	__u64 serial;			      /* unique in its run */
 	/* While it is collected: */
 	__u64 start, end;
 	__u64 start_realtime, end_realtime;

@@ -14,8 +14,10 @@
 #include "base/core/json.h"
 #include "report/chrome/events.h"
 #include "report/latency/latency.h"
+#include "report/perfetto/events.h"
 
 #define HEAD_ROOM 4096	     /* bytes; a longer head moves everything once more */
+#define TRACK_BYTES 1024     /* about, of a track of a Perfetto trace, with what it has interned */
 #define PROCESS (1ULL << 32) /* in place of a thread's number: the process itself */
 
 /* ---- names ---- */
@@ -146,10 +148,22 @@ struct trace_text {
 	struct keyed *last;	 /* thread of the event before */
 	__u64 number;
 	struct text out;
+	bool packets;
+	struct perfetto perfetto;
 	struct chrome_events events; /* large, but what is not used is not touched */
 };
 
-struct trace_text *trace_text_create(struct trace_names *names)
+static bool packets_begin(struct trace_text *text, const struct recording_info *info)
+{
+	text->number = ++text->names->documents;
+	text->packets = true;
+	if (!perfetto_open(&text->perfetto, &text->out, info, text->number))
+		return true;
+	trace_text_free(text);
+	return false;
+}
+
+struct trace_text *trace_text_create(struct trace_names *names, const struct recording_info *packets)
 {
 	struct trace_text *text = calloc(1, sizeof(*text));
 
@@ -158,6 +172,8 @@ struct trace_text *trace_text_create(struct trace_names *names)
 	text->names = names;
 	keyed_init(&text->seen, SIZE_MAX, NULL, NULL);
 	text->events.text = &text->out;
+	if (packets)
+		return packets_begin(text, packets) ? text : NULL;
 	if (text_reserve(&text->out, HEAD_ROOM)) {
 		free(text);
 		return NULL;
@@ -174,6 +190,8 @@ void trace_text_free(struct trace_text *text)
 		return;
 	keyed_free(&text->seen);
 	chrome_events_free(&text->events);
+	if (text->packets)
+		perfetto_close(&text->perfetto);
 	text_free(&text->out);
 	free(text);
 }
@@ -181,6 +199,7 @@ void trace_text_free(struct trace_text *text)
 size_t trace_text_bytes(const struct trace_text *text)
 {
 	return sizeof(*text) + text->out.capacity + chrome_jobs_bytes(&text->events.jobs) +
+	       text->perfetto.tracks.map.count * TRACK_BYTES +
 	       text->seen.map.count * (sizeof(struct keyed) + sizeof(struct map_node *));
 }
 
@@ -191,12 +210,14 @@ bool trace_text_has(const struct trace_text *text, __u32 tgid)
 
 bool trace_text_has_queue(const struct trace_text *text, unsigned int queue)
 {
-	return chrome_jobs_have_queue(&text->events.jobs, queue);
+	return text->packets ? perfetto_has_queue(&text->perfetto, queue) :
+			       chrome_jobs_have_queue(&text->events.jobs, queue);
 }
 
 bool trace_text_has_device(const struct trace_text *text, const char *driver, const char *device)
 {
-	return chrome_jobs_have_device(&text->events.jobs, driver, device);
+	return text->packets ? perfetto_has_device(&text->perfetto, driver, device) :
+			       chrome_jobs_have_device(&text->events.jobs, driver, device);
 }
 
 __u64 trace_text_number(const struct trace_text *text)
@@ -274,13 +295,18 @@ int trace_text_add(struct trace_text *text, const struct event *event)
 
 	if (error)
 		return error;
-	chrome_events_add(&text->events, event);
+	if (text->packets)
+		perfetto_events_add(&text->perfetto, event);
+	else
+		chrome_events_add(&text->events, event);
 	error = out->error;
 	if (error) {
 		out->error = 0;
 		out->length = length;
 		text->events.any = any;
 		chrome_jobs_forget_names(&text->events.jobs);
+		if (text->packets)
+			perfetto_forget(&text->perfetto);
 	}
 	return error;
 }
@@ -396,12 +422,54 @@ out:
 	return head.error;
 }
 
+/* The last packet of a Perfetto trace: which report it is, and the sums of its programs. */
+static void add_packets_end(struct perfetto *perfetto, const struct xpt_profile_report *report)
+{
+	struct perfetto_track *track = perfetto_note(perfetto, "report ends");
+	__u64 inferences = 0, samples = 0, lost = 0;
+
+	if (!track)
+		return;
+	for (size_t i = 0; i < report->program_count; i++) {
+		inferences += report->programs[i].inferences;
+		samples += report->programs[i].taken;
+		lost += report->programs[i].lost;
+	}
+	perfetto_argument_true(perfetto, track, "complete");
+	perfetto_argument_any(perfetto, track, "profile", report->name);
+	perfetto_argument(perfetto, track, "sequence", report->sequence);
+	perfetto_argument_string(perfetto, track, "end_reason", latency_end_name(report->end_reason));
+	perfetto_argument(perfetto, track, "start_ns", report->start);
+	perfetto_argument(perfetto, track, "late", report->late);
+	perfetto_argument(perfetto, track, "inferences", inferences);
+	perfetto_argument(perfetto, track, "samples", samples);
+	perfetto_argument(perfetto, track, "lost", lost);
+	perfetto_point(perfetto, track, TYPE_INSTANT, report->end);
+}
+
+static int packets_finish(struct trace_text *text, struct xpt_profile_report *report)
+{
+	int error = text->out.error ?: add_names(text);
+
+	if (error)
+		return error;
+	perfetto_devices_settle(&text->perfetto, true);
+	perfetto_events_end(&text->perfetto);
+	perfetto_release(&text->perfetto);
+	add_packets_end(&text->perfetto, report);
+	report->trace = report->trace_events = text->out.data;
+	report->trace_length = report->trace_events_length = text->out.length;
+	return text->out.error;
+}
+
 int trace_text_finish(struct trace_text *text, const struct recording_info *info, struct xpt_profile_report *report)
 {
 	struct text *out = &text->out;
 	size_t begin = 0, moved, end;
 	int error;
 
+	if (text->packets)
+		return packets_finish(text, report);
 	chrome_jobs_end(&text->events);
 	error = out->error ? out->error : add_names(text);
 	if (error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chrome traces of chosen programs only. What is nested in a call comes before it in the stream of events: it is held
+ * Traces of chosen programs only, Chrome's or Perfetto's. What is nested in a call comes before it in the stream of events: it is held
  * here until the call around it is known to be wanted.
  */
 #ifndef XPT_PROFILE_TRACE_TRACE_H
@@ -27,7 +27,8 @@ void trace_names_event(struct trace_names *names, const struct event *event);
 
 struct trace_text;
 
-struct trace_text *trace_text_create(struct trace_names *names); /* NULL: no memory */
+/* packets: NULL: a Chrome trace; else a Perfetto trace, which begins with that. NULL: no memory. */
+struct trace_text *trace_text_create(struct trace_names *names, const struct recording_info *packets);
 void trace_text_free(struct trace_text *text);
 size_t trace_text_bytes(const struct trace_text *text); /* memory that it takes by now */
 /*

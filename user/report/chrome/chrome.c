@@ -85,7 +85,7 @@ static void end(void *context, struct text *text)
 	chrome_jobs_end(&((struct chrome *)context)->events);
 }
 
-static void finish(const void *context, struct text *tail, const struct model *model, int error)
+static void finish(void *context, struct text *tail, const struct model *model, int error)
 {
 	const struct chrome *chrome = context;
 

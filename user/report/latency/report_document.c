@@ -18,6 +18,8 @@ int report_document_check(const struct xpt_profile_report *report, enum xpt_repo
 		return 0;
 	case XPT_FORMAT_TRACE:
 		return report->type == XPT_PROFILE_TRACE && report->trace ? 0 : -EINVAL;
+	case XPT_FORMAT_PERFETTO:
+		return report->type == XPT_PROFILE_PERFETTO && report->trace ? 0 : -EINVAL;
 	}
 	return -EINVAL;
 }
@@ -90,6 +92,7 @@ bool report_document_next(const struct report_document *document, struct report_
 	case XPT_FORMAT_SUMMARY:
 		return latency_summary(text, part->report, &part->position, REPORT_PIECE);
 	case XPT_FORMAT_TRACE:
+	case XPT_FORMAT_PERFETTO:
 		return add_events(part, text);
 	case XPT_FORMAT_CSV:
 	case XPT_FORMAT_CSV_SUMMARY:
@@ -177,7 +180,7 @@ int report_document_write(const struct xpt_profile_report *report, enum xpt_repo
 		if (!gzip)
 			return -ENOMEM;
 	}
-	if (format == XPT_FORMAT_TRACE)
+	if (format == XPT_FORMAT_TRACE || format == XPT_FORMAT_PERFETTO)
 		error = gzip_write(gzip, descriptor, report->trace, report->trace_length);
 	else
 		error = write_pieces(report, format, gzip, descriptor);

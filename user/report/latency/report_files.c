@@ -48,7 +48,7 @@ static const char *find_fault(const struct xpt_report_files_options *options)
 
 	if (!options->path || !options->path[0])
 		return "a path is needed; \"-\" is standard output";
-	if ((unsigned int)options->format > XPT_FORMAT_CSV_SUMMARY)
+	if ((unsigned int)options->format > XPT_FORMAT_PERFETTO)
 		return "no such format";
 	if (options->append && options->single)
 		return "append and single exclude each other: choose whether a report follows the last one or replaces it";

@@ -10,6 +10,13 @@
 #include "base/core/log.h"
 #include "base/core/text.h"
 
+struct xpt_merge_options;
+
+/* Whether it begins as a Perfetto trace does. A Chrome trace, and what cannot be read, does not. */
+bool packets_are(const char *path);
+/* xpt_merge_traces() of such; options are copied and complete. */
+int packets_merge(const struct log *log, const struct xpt_merge_options *options);
+
 /* One event of a Chrome trace: what merging must know of it, and the event as it is in the merged trace. */
 
 #define MERGE_SYNTHETIC (1u << 30) /* from here on, numbers of ours are of no process: counters, devices */

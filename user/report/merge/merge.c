@@ -256,6 +256,14 @@ static int write_output(struct merge *merge, const char *path)
 	return error;
 }
 
+static bool first_is_packets(const struct xpt_merge_options *options)
+{
+	struct xpt_merge_input given;
+
+	return !options_copy_element(&given, sizeof(given), options->inputs, options->input_size, 0) &&
+	       packets_are(given.path);
+}
+
 int xpt_merge_traces(const struct xpt_merge_options *given)
 {
 	struct xpt_merge_options options = { 0 };
@@ -267,6 +275,8 @@ int xpt_merge_traces(const struct xpt_merge_options *given)
 	if (!options.inputs || !options.input_count || !options.output)
 		return -EINVAL;
 	merge.log = (struct log){ options.log, options.log_context, options.log_level };
+	if (first_is_packets(&options))
+		return packets_merge(&merge.log, &options);
 	merge.count = options.input_count;
 	merge.inputs = calloc(merge.count, sizeof(*merge.inputs));
 	error = merge.inputs ? survey(&merge, &options) : -ENOMEM;

@@ -30,7 +30,7 @@ struct event_format {
 	void (*flush)(void *state, struct text *text);
 	void (*end)(void *state, struct text *text);
 	/* The tail that has the totals of the model. error: 0, or why events are missing. */
-	void (*finish)(const void *state, struct text *tail, const struct model *model, int error);
+	void (*finish)(void *state, struct text *tail, const struct model *model, int error);
 	/* Of a detached file. False: the event has no place without another that was refused. */
 	bool (*accepts)(const void *state, const struct event *event);
 	void (*refused)(void *state, const struct event *event);

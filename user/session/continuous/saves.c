@@ -330,7 +330,7 @@ static int write_file(struct xpt_continuous *continuous, struct save *save)
 
 static void write_save(struct xpt_continuous *continuous, struct save *save)
 {
-	__s64 offset = session_clock_offset();
+	__s64 offset = session_clock_offset(CLOCK_REALTIME);
 	__u64 start = clock_monotonic(), begin;
 
 	save->error = write_file(continuous, save);

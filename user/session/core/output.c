@@ -15,6 +15,7 @@
 #include "base/file/writer.h"
 #include "page/page.h"
 #include "report/flame/flame.h"
+#include "report/perfetto/perfetto.h"
 #include "report/table/summary.h"
 #include "session/core/session.h"
 
@@ -24,6 +25,8 @@ const struct event_format *output_trace(enum xpt_output format, enum xpt_level l
 {
 	if (format == XPT_OUTPUT_QNN_CSV)
 		return level == XPT_LEVEL_BASIC ? &qnn_csv_basic : &qnn_csv_detailed;
+	if (format == XPT_OUTPUT_PERFETTO)
+		return &perfetto_format;
 	return format == XPT_OUTPUT_ORT ? &ort_format : &chrome_format;
 }
 
@@ -75,7 +78,8 @@ void output_info(struct recording_info *info)
 	read_command(command, sizeof(command));
 	*info = (struct recording_info){
 		.monotonic_time = now,
-		.realtime = now + session_clock_offset(),
+		.realtime = now + session_clock_offset(CLOCK_REALTIME),
+		.boot_time = now + session_clock_offset(CLOCK_BOOTTIME),
 		.host = name.nodename,
 		.kernel = name.release,
 		.machine = name.machine,
@@ -157,6 +161,15 @@ static int finish_page(struct output *output)
 	return error;
 }
 
+static int open_trace(struct output *output, const struct xpt_recording_options *options,
+		      const struct recording_info *info)
+{
+	int error = event_file_open(output->log, output_trace(options->format, options->level), options->output, info,
+				    output->model, &output->trace);
+
+	return error ?: options->format == XPT_OUTPUT_PERFETTO ? model_want_stacks(output->model) : 0;
+}
+
 static int open_file(struct output *output, const struct xpt_recording_options *options)
 {
 	const enum xpt_output format = options->format;
@@ -168,7 +181,7 @@ static int open_file(struct output *output, const struct xpt_recording_options *
 		return -EINVAL;
 	if (output_is_flame(format))
 		return open_flame(output, options);
-	if (format == XPT_OUTPUT_CSV || format > XPT_OUTPUT_HTML) {
+	if (format == XPT_OUTPUT_CSV || format > XPT_OUTPUT_PERFETTO) {
 		log_error(
 			output->log,
 			"cannot write a table of inferences while recording: record to a .xpt file, then use `xputrace report`");
@@ -179,8 +192,7 @@ static int open_file(struct output *output, const struct xpt_recording_options *
 		return open_page(output, options, &info);
 	if (format == XPT_OUTPUT_RECORDING)
 		return open_recording(output, options->output, &info);
-	return event_file_open(output->log, output_trace(format, options->level), options->output, &info, output->model,
-			       &output->trace);
+	return open_trace(output, options, &info);
 }
 
 /* Whatever the file is: no output may hold up the rings. */

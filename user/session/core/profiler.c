@@ -109,7 +109,7 @@ static void profiler_read_counts(struct profiler *profiler)
 {
 	profiler->read_at = clock_monotonic();
 	records_counts(profiler->session->collector, profiler->read_at);
-	profiling_read(profiler->profiling, profiler->read_at, session_clock_offset());
+	profiling_read(profiler->profiling, profiler->read_at, session_clock_offset(CLOCK_REALTIME));
 }
 
 /* Records from before the latest reading may still be on their way. */
@@ -284,7 +284,8 @@ static int on_started(void *context)
 	struct profiler *profiler = context;
 	int error;
 
-	if (profiling_begin(profiler->profiling, profiler->session->collector->started, session_clock_offset()))
+	if (profiling_begin(profiler->profiling, profiler->session->collector->started,
+			    session_clock_offset(CLOCK_REALTIME)))
 		return -ENOMEM;
 	error = thread_start(&profiler->thread, run_callbacks, profiler, "xpt-callbacks");
 	profiler->has_thread = !error;
@@ -470,7 +471,7 @@ static int start(struct subscriber *subscriber)
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	error = handle_start(subscriber->handle, clock_monotonic(), session_clock_offset());
+	error = handle_start(subscriber->handle, clock_monotonic(), session_clock_offset(CLOCK_REALTIME));
 	if (!error && session->started)
 		profiler_read_counts(session->profiler);
 	return unlock(subscriber, error);
@@ -493,7 +494,7 @@ static int check_profile(const struct log *log, const struct xpt_profile_options
 		return refuse(log, "a profile is of exactly one program: give its name or its handle");
 	if (!options->samples || options->samples > XPT_SAMPLES_MAX)
 		return refuse(log, "the number of samples is out of range (1 to 1000000000)");
-	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+	if (options->type < XPT_PROFILE_LATENCY || options->type > XPT_PROFILE_PERFETTO)
 		return refuse(log, "unknown type of a profile");
 	if (options->summary && options->type != XPT_PROFILE_LATENCY)
 		return refuse(log, "only latencies have a summary");
@@ -581,7 +582,7 @@ static int check_stream(const struct log *log, const struct xpt_stream_options *
 		return refuse(log, "the reporting rate is out of range (10 ms to 24 hours)");
 	if (options->sample_every > XPT_SAMPLE_EVERY_MAX)
 		return refuse(log, "the sampling rate is out of range (one inference in 1 to 1000000)");
-	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+	if (options->type < XPT_PROFILE_LATENCY || options->type > XPT_PROFILE_PERFETTO)
 		return refuse(log, "unknown type of a stream");
 	if (options->summary && options->type != XPT_PROFILE_LATENCY)
 		return refuse(log, "only latencies have a summary");

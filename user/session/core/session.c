@@ -16,19 +16,19 @@
 #define CLOCK_TRIES 5
 
 /* Two clocks cannot be read at once. An interruption in between would set the reports' clock wrong by as long. */
-__s64 session_clock_offset(void)
+__s64 session_clock_offset(clockid_t clock)
 {
-	__u64 least = ~0ull, before, realtime, taken;
+	__u64 least = ~0ull, before, other, taken;
 	__s64 offset = 0;
 
 	for (int tries = 0; tries < CLOCK_TRIES && least > CLOCK_CLOSE; tries++) {
 		before = clock_monotonic();
-		realtime = clock_read(CLOCK_REALTIME);
+		other = clock_read(clock);
 		taken = clock_monotonic() - before;
 		if (taken >= least)
 			continue;
 		least = taken;
-		offset = (__s64)(realtime - before - taken / 2);
+		offset = (__s64)(other - before - taken / 2);
 	}
 	return offset;
 }
@@ -620,7 +620,7 @@ int xpt_session_start(struct xpt_session *session)
 	/* Nothing has been counted yet: all that the kernel will count belongs to the handles that run already. */
 	pthread_mutex_lock(&session->lock);
 	if (!session->starting)
-		profiling_read(session->profiler->profiling, clock_monotonic(), session_clock_offset());
+		profiling_read(session->profiler->profiling, clock_monotonic(), session_clock_offset(CLOCK_REALTIME));
 	pthread_mutex_unlock(&session->lock);
 	return session_start(session);
 }

@@ -178,7 +178,7 @@ int session_await(struct xpt_session *session, uint64_t timeout, int (*done)(voi
 int session_disturbed(struct xpt_session *session);
 /* Waits, with the lock held, until changed is broadcast. */
 void session_wait_change(struct xpt_session *session);
-__s64 session_clock_offset(void); /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+__s64 session_clock_offset(clockid_t clock); /* that clock less CLOCK_MONOTONIC */
 
 /* ---- profiler.c ---- */
 

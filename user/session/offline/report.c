@@ -308,6 +308,8 @@ static int open_outputs(struct run *run)
 					recording_reader_info(run->last.reader), model, &run->trace);
 		if (!error && !warned)
 			event_file_warn_at(run->trace, limit);
+		if (!error && options->format == XPT_OUTPUT_PERFETTO)
+			error = model_want_stacks(model);
 		return error ?: write_beside(run);
 	}
 	error = table_open(&run->table, run->log, options, run->filter, run->first.model);

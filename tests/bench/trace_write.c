@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many typical calls a second one core turns into a Chrome trace. Usage: chrome_write [EVENTS [FILE [detached]]]; detached: a
- * process of its own writes, as in a recording, and events that it has no room for are waited for.
+ * How many typical calls a second one core turns into a trace. Usage: trace_write chrome|perfetto [EVENTS [FILE [detached]]]; detached:
+ * a process of its own writes, as in a recording, and events that it has no room for are waited for.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "report/chrome/chrome.h"
+#include "report/perfetto/perfetto.h"
 
 static double seconds(void)
 {
@@ -52,7 +54,8 @@ static struct event typical_call(void)
 int main(int argc, char **argv)
 {
 	const struct recording_info info = { .host = "bench" };
-	__u64 count = argc > 1 ? strtoull(argv[1], NULL, 10) : 5000000, i;
+	bool perfetto = argc > 1 && !strcmp(argv[1], "perfetto");
+	__u64 count = argc > 2 ? strtoull(argv[2], NULL, 10) : 5000000, i;
 	struct event event = typical_call();
 	struct event_file *writer;
 	struct event_sink sink;
@@ -60,10 +63,11 @@ int main(int argc, char **argv)
 	double start, took;
 	__u64 bytes;
 
-	if (event_file_create(NULL, &chrome_format, argc > 2 ? argv[2] : "/dev/null", -1, &info, &writer) ||
+	if (event_file_create(NULL, perfetto ? &perfetto_format : &chrome_format, argc > 3 ? argv[3] : "/dev/null", -1,
+			      &info, &writer) ||
 	    model_create(NULL, &model))
 		return 1;
-	if (argc > 3 && (event_file_detach(writer, NULL) || event_file_settle(writer)))
+	if (argc > 4 && (event_file_detach(writer, NULL) || event_file_settle(writer)))
 		return 1;
 	sink = event_file_sink(writer);
 	start = seconds();
@@ -77,8 +81,8 @@ int main(int argc, char **argv)
 		return 1;
 	took = seconds() - start;
 	bytes = event_file_bytes(writer);
-	printf("{\"bench\":\"chrome_write\",\"events\":%llu,\"bytes\":%llu,\"events_per_second\":%.0f}\n",
-	       (unsigned long long)count, (unsigned long long)bytes, count / took);
+	printf("{\"bench\":\"%s_write\",\"events\":%llu,\"bytes\":%llu,\"events_per_second\":%.0f}\n",
+	       perfetto ? "perfetto" : "chrome", (unsigned long long)count, (unsigned long long)bytes, count / took);
 	if (event_file_close(writer, model))
 		return 1;
 	model_free(model);
