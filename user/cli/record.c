@@ -37,8 +37,8 @@ static const struct option_entry entries[] = {
 	  "compressed; FILE.xpt: recording for `xputrace report`;\nFILE.html: one page for browsers; -: Chrome trace on\nstandard output",
 	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "whatever the file is called: chrome, perfetto, xpt, html,\nnone; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"
-	  "execution provider does (default file: xputrace.csv); with\n--flame: folded, pprof, svg, speedscope",
+	  "whatever the file is called: chrome, perfetto, xpt, html,\nnone; ort, as ONNX Runtime's own profiler writes;\n"
+	  "qnn-csv, as its QNN execution provider does (default file:\nxputrace.csv); with --flame: folded, pprof, svg,\nspeedscope",
 	  OPTION_CHOICE, FIELD(format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "perfetto", XPT_OUTPUT_PERFETTO },

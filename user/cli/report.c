@@ -54,8 +54,9 @@ static const struct option_entry report_entries[] = {
 	  "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format; -: on standard output",
 	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "of the file: chrome (default); perfetto (of FILE.pftrace);\nhtml, one page for browsers (of FILE.html); csv, one row an\ninference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
-	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
+	  "of the file: chrome (default); perfetto (of FILE.pftrace);\nhtml, one page for browsers (of FILE.html); csv, one row an\n"
+	  "inference; ort, as ONNX Runtime's own profiler writes;\nqnn-csv, as its QNN execution provider does; with --flame,\n"
+	  "whatever the file is called: folded, pprof, svg or\nspeedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "perfetto", XPT_OUTPUT_PERFETTO },
