@@ -24,6 +24,7 @@ from continuous import continuous_section
 from cost import cost_section
 from counters import counters_section
 from drivers import drivers_section
+from explain import explain_section
 from families import families_section
 from load import conversion_section, exactness_section, memory_section
 from operators import operators_section
@@ -52,6 +53,7 @@ SECTIONS = {
     "budget": budget_section,
     "scale": scale_section,
     "thread": thread_section,
+    "explain": explain_section,
 }
 
 
@@ -67,6 +69,7 @@ class Settings:
         self.model_seconds = 0.3 if quick else 2
         self.budget_seconds = 2 if quick else 12
         self.programs_seconds = 1 if quick else 4
+        self.explain_inferences = (10000,) if quick else (1000000, 10000000)
         self.flat_seconds = 6 if quick else 60 * flat_minutes
 
 

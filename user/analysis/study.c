@@ -227,7 +227,7 @@ static int make(struct study_build *build, int *descriptors)
 int study_create(const struct study_options *options, struct study **study)
 {
 	const size_t count = options->input_count;
-	struct study_build *build = calloc(1, sizeof(*build));
+	struct study_build *build = count ? calloc(1, sizeof(*build)) : NULL;
 	int *descriptors = calloc(count ?: 1, sizeof(*descriptors)), error = -ENOMEM;
 
 	if (build && descriptors) {
@@ -249,6 +249,8 @@ int study_create(const struct study_options *options, struct study **study)
 			close(descriptors[i]);
 	}
 	free(descriptors);
+	if (!count)
+		return -EINVAL;
 	if (!error)
 		*study = &build->view;
 	else if (build)

@@ -172,7 +172,7 @@ static inline unsigned int chance_level(__u64 chance)
 bool study_inference(struct study_build *build, const struct event *event, struct inference *inference);
 __u64 study_chance(const struct study_build *build, __u32 tgid, __u32 tid, __u64 start);
 struct source *source_find(const struct study_build *build, const struct model_program *program); /* NULL: none */
-int survey_event(void *build, const struct event *event);					  /* a sink */
+int survey_event(void *context, const struct event *event); /* a sink; context: struct study_build */
 /* After the last event: what the model knows at the end. -ENOMEM. */
 int survey_end(struct study_build *build, const struct model *model);
 /* Sources become programs. -ENOMEM. */
@@ -181,7 +181,7 @@ void source_free(struct source *source);
 
 /* ---- cohorts.c ---- */
 
-int cohorts_event(void *build, const struct event *event); /* a sink */
+int cohorts_event(void *context, const struct event *event); /* a sink; context: struct study_build */
 void cohorts_begin(struct study_build *build);
 /* The operators of all threads that no inference had; before the next input. */
 void cohorts_input_end(struct study_build *build);
@@ -198,15 +198,15 @@ void builder_free(struct builder *builder);
 
 /* Which inferences are kept in full. -ENOMEM. */
 int details_choose(struct study_build *build);
-int details_event(void *build, const struct event *event); /* a sink */
+int details_event(void *context, const struct event *event); /* a sink; context: struct study_build */
 void details_sample(struct study_build *build, struct builder *builder, const struct study_sample *sample);
 void details_end(struct study_build *build);
 void details_free(struct study_build *build);
 
 /* ---- timeline.c ---- */
 
-int timeline_create(struct study_build *build);		    /* after survey_programs() */
-int timeline_event(void *build, const struct event *event); /* a sink */
+int timeline_create(struct study_build *build);		      /* after survey_programs() */
+int timeline_event(void *context, const struct event *event); /* a sink; context: struct study_build */
 void timeline_sample(struct study_build *build, struct builder *builder, const struct study_sample *sample);
 int timeline_end(struct study_build *build);
 void timeline_free(struct study_build *build);
