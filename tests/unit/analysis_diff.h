@@ -11,6 +11,22 @@
 
 #define MADE_OPERATORS 2
 
+/* What is made lives until the test ends. */
+struct made_memory {
+	struct made_memory *next;
+	char bytes[] __attribute__((aligned(16)));
+};
+static struct made_memory *made_memory;
+
+static inline void *made_calloc(size_t count, size_t size)
+{
+	struct made_memory *memory = calloc(1, sizeof(*memory) + count * size);
+
+	memory->next = made_memory;
+	made_memory = memory;
+	return memory->bytes;
+}
+
 static __u64 made_state = 88172645463325252ULL;
 
 static inline double made_uniform(void)
@@ -74,10 +90,10 @@ static inline void made_cohorts(struct study_program *program, struct study_oper
 static inline struct study_program made_program(const char *name, const struct made *made)
 {
 	const size_t count = made->recordings * made->inferences;
-	struct study_sample *samples = calloc(count, sizeof(*samples));
-	struct study_operator *operators = calloc(MADE_OPERATORS, sizeof(*operators));
-	float *vectors = calloc(count * MADE_OPERATORS, sizeof(*vectors));
-	__u32 *indices = calloc(count, sizeof(*indices));
+	struct study_sample *samples = made_calloc(count, sizeof(*samples));
+	struct study_operator *operators = made_calloc(MADE_OPERATORS, sizeof(*operators));
+	float *vectors = made_calloc(count * MADE_OPERATORS, sizeof(*vectors));
+	__u32 *indices = made_calloc(count, sizeof(*indices));
 	__u64 now = 1000000;
 	double own = made_normal(), level = 0;
 
@@ -116,7 +132,7 @@ static inline struct study_program made_program(const char *name, const struct m
 
 static inline struct study made_study(const struct study_program *programs, size_t count, unsigned int recordings)
 {
-	struct study_input *inputs = calloc(recordings, sizeof(*inputs));
+	struct study_input *inputs = made_calloc(recordings, sizeof(*inputs));
 
 	for (unsigned int i = 0; i < recordings; i++)
 		inputs[i] = (struct study_input){
@@ -129,21 +145,13 @@ static inline struct study made_study(const struct study_program *programs, size
 			       .program_count = count };
 }
 
-static inline void made_free(struct study_program *program)
-{
-	free((void *)program->samples);
-	free((void *)program->operators);
-	free((void *)program->vectors);
-	free((void *)program->vector_samples);
-}
-
 /* Compares one program before with itself after a change. The studies live until the test ends. */
 static inline struct xpt_diff *made_diff(const struct made *before, const struct made *after,
 					 const char *const *conditions, size_t condition_count)
 {
 	const struct diff_options options = { DIFF_LEVEL, DIFF_RUN_NOISE, 1, conditions, condition_count };
-	struct study_program *programs = calloc(2, sizeof(*programs));
-	struct study *studies = calloc(2, sizeof(*studies));
+	struct study_program *programs = made_calloc(2, sizeof(*programs));
+	struct study *studies = made_calloc(2, sizeof(*studies));
 	struct xpt_diff *diff = NULL;
 
 	programs[0] = made_program("model", before);

@@ -210,12 +210,12 @@ Test(analysis_diff_rows, device)
 static struct study counted(const char *name, double level, unsigned int recordings)
 {
 	struct study study = made_study(NULL, 0, recordings);
-	struct study_counter *counters = calloc(recordings, sizeof(*counters));
+	struct study_counter *counters = made_calloc(recordings, sizeof(*counters));
 
 	study.bins = 100;
 	for (unsigned int i = 0; i < recordings; i++) {
-		struct model_counter *counter = calloc(1, sizeof(*counter));
-		float *mean = calloc(study.bins, sizeof(*mean));
+		struct model_counter *counter = made_calloc(1, sizeof(*counter));
+		float *mean = made_calloc(study.bins, sizeof(*mean));
 
 		*counter = (struct model_counter){ .name = name, .unit = "W", .emitted = 100 };
 		for (unsigned int b = 0; b < study.bins; b++) {

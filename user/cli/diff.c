@@ -160,11 +160,11 @@ static int add_folder(struct string_list *list, const char *path, unsigned int d
 static bool add_path(struct string_list *list, const char *path)
 {
 	const size_t first = list->count;
-	char *copy = strdup(path);
 	struct stat status;
+	char *copy;
 	int error;
 
-	if (!copy) {
+	if (asprintf(&copy, "%s", path) < 0) {
 		error = -ENOMEM;
 	} else if (stat(path, &status) || !S_ISDIR(status.st_mode)) {
 		error = string_list_add(list, copy) ? 0 : -ENOMEM;
