@@ -34,7 +34,7 @@ static const struct option_entry entries[] = {
 	{ .group = target_options },
 	{ 'o', "output", "FILE",
 	  "trace.json: Chrome trace (default: xputrace.json), .json.gz:\ncompressed; FILE.xpt: recording for `xputrace report`;\n"
-	  "FILE.html: one page for browsers; -: Chrome trace on standard output",
+	  "FILE.html: one page for browsers; -: Chrome trace on\nstandard output",
 	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "whatever the file is called: chrome, xpt, html, none; ort, as\nONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"

@@ -50,10 +50,12 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 #define MOMENT "a time since the recording began, such as 1.5s or 200ms"
 
 static const struct option_entry report_entries[] = {
-	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
+	{ 'o', "output", "FILE", "write a Chrome trace, or FILE.html; -: on standard output", OPTION_STRING,
+	  FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "of the file: chrome (default); html, one page for browsers\n(default of FILE.html); csv, one row an inference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
-	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
+	  "of the file: chrome (default); html (default of FILE.html), one\npage for browsers; csv, one row an inference; ort, as ONNX\n"
+	  "Runtime's own profiler writes; qnn-csv, as its QNN execution\nprovider does; with --flame, whatever the file is called:\n"
+	  "folded, pprof, svg or speedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "csv", XPT_OUTPUT_CSV },
@@ -61,8 +63,8 @@ static const struct option_entry report_entries[] = {
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
 		       { "html", XPT_OUTPUT_HTML },
 		       FLAME_CHOICES } },
-	{ 0, "html", "FILE.html", "write one page for browsers with all of it: -o FILE.html, --format html",
-	  OPTION_STRING, FIELD(html) },
+	{ 0, "html", "FILE.html", "one page for browsers with all of it, the same as -o FILE.html", OPTION_STRING,
+	  FIELD(html) },
 	{ .group = flame_option, FIELD(options.flame) },
 	{ 0, "flame-diff", "OTHER.xpt",
 	  "the difference to the flame graph of another recording, as\nfolded text (its value first) or SVG (red: a larger share\n"
@@ -98,7 +100,8 @@ static const struct option_entry report_entries[] = {
 
 static const struct command_line report_line = {
 	.name = "report",
-	.summary = "Make a trace or table, and the summary, from a recording. Needs no root and no special kernel.",
+	.summary =
+		"Make a page, trace or table, and the summary, from a recording. Needs no root and no special kernel.",
 	.usage = "  xputrace report RECORDING.xpt [-o FILE] [OPTION...]",
 	.options = report_entries,
 	.any_order = true,
