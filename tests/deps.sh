@@ -81,7 +81,7 @@ present() {
 	gcc | g++ | make | clang | python3 | shellcheck | mandoc | bpftrace | perf | npm) have "$1" ;;
 	nodejs) have node ;;
 	# Where it is no package of its own, tests in a browser are left out.
-	chromium) have chromium || ! apt-cache show chromium >/dev/null 2>&1 ;;
+	chromium) have chromium || { apt-cache show make && ! apt-cache show chromium; } >/dev/null 2>&1 ;;
 	pkg-config) have pkg-config ;;
 	bpftool)
 		for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool /usr/lib/linux-tools-*/bpftool; do
@@ -97,6 +97,7 @@ present() {
 package_name() {
 	case $1 in
 	bpftool) apt-cache show bpftool >/dev/null 2>&1 && echo bpftool || echo "linux-tools-common linux-tools-generic" ;;
+	chromium) apt-cache show chromium >/dev/null 2>&1 && echo chromium || echo ;;
 	perf) apt-cache show linux-perf >/dev/null 2>&1 && echo linux-perf || echo "linux-tools-common linux-tools-generic" ;;
 	*) echo "$1" ;;
 	esac

@@ -51,7 +51,7 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 
 static const struct option_entry report_entries[] = {
 	{ 'o', "output", "FILE",
-	  "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format; -: on standard output",
+	  "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format, in .html a page; -: on standard\noutput",
 	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "of the file: chrome (default); perfetto (of FILE.pftrace);\nhtml, one page for browsers (of FILE.html); csv, one row an\n"
@@ -65,8 +65,8 @@ static const struct option_entry report_entries[] = {
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
 		       { "html", XPT_OUTPUT_HTML },
 		       FLAME_CHOICES } },
-	{ 0, "html", "FILE.html", "write one page for browsers with all of it: -o FILE.html, --format html",
-	  OPTION_STRING, FIELD(html) },
+	{ 0, "html", "FILE.html", "one page for browsers with all of it, the same as -o FILE.html", OPTION_STRING,
+	  FIELD(html) },
 	{ .group = flame_option, FIELD(options.flame) },
 	{ 0, "flame-diff", "OTHER.xpt",
 	  "the difference to the flame graph of another recording, as\nfolded text (its value first) or SVG (red: a larger share\n"
@@ -102,7 +102,8 @@ static const struct option_entry report_entries[] = {
 
 static const struct command_line report_line = {
 	.name = "report",
-	.summary = "Make a trace or table, and the summary, from a recording. Needs no root and no special kernel.",
+	.summary =
+		"Make a page, trace or table, and the summary, from a recording. Needs no root and no special kernel.",
 	.usage = "  xputrace report RECORDING.xpt [-o FILE] [OPTION...]",
 	.options = report_entries,
 	.any_order = true,

@@ -12,8 +12,8 @@ function plain(text) {
 }
 
 /* An element. attributes: "class", "aria-..."; on...: listeners. children: elements, text, null, or arrays of these. */
-function h(tag, attributes, ...children) {
-	const element = document.createElement(tag);
+function tag(kind, attributes, ...children) {
+	const element = document.createElement(kind);
 
 	for (const [name, value] of Object.entries(attributes || {})) {
 		if (name.startsWith("on"))
@@ -111,10 +111,10 @@ function short(name) {
  */
 function table(columns, rows, options = {}) {
 	let sorted = options.sort ?? -1, descending = !options.ascending, all = false, selected = options.selected ?? null, chosen_now = rows;
-	const body = h("tbody"), head = h("tr"), more = h("button", { class: "tool", onclick: () => { all = true; draw(); } });
-	const element = h("div", { class: "block" },
-		h("div", { class: options.tall ? "scroll tall" : "scroll", tabindex: options.tall ? 0 : null, role: options.tall ? "region" : null, "aria-label": options.tall ? options.caption : null },
-			h("table", {}, h("caption", { class: "hidden" }, options.caption || ""), h("thead", {}, head), body)),
+	const body = tag("tbody"), head = tag("tr"), more = tag("button", { class: "tool", onclick: () => { all = true; draw(); } });
+	const element = tag("div", { class: "block" },
+		tag("div", { class: options.tall ? "scroll tall" : "scroll", tabindex: options.tall ? 0 : null, role: options.tall ? "region" : null, "aria-label": options.tall ? options.caption : null },
+			tag("table", {}, tag("caption", { class: "hidden" }, options.caption || ""), tag("thead", {}, head), body)),
 		more);
 
 	function choose(row) {
@@ -133,11 +133,11 @@ function table(columns, rows, options = {}) {
 		const cells = columns.map((column) => {
 			const content = column.cell ? column.cell(row) : column.of(row);
 			const inner = column.head && options.chosen ?
-				h("button", { onclick: (event) => { event.stopPropagation(); choose(row); } }, content) : content;
-			return h(column.head ? "th" : "td", { scope: column.head ? "row" : null, class: [column.number && "number", column.class].filter(Boolean).join(" ") || null,
+				tag("button", { onclick: (event) => { event.stopPropagation(); choose(row); } }, content) : content;
+			return tag(column.head ? "th" : "td", { scope: column.head ? "row" : null, class: [column.number && "number", column.class].filter(Boolean).join(" ") || null,
 				title: column.head && typeof content === "string" ? content : null }, inner);
 		});
-		const element = h("tr", options.chosen ? { class: "choice", onclick: () => choose(row) } : {}, cells);
+		const element = tag("tr", options.chosen ? { class: "choice", onclick: () => choose(row) } : {}, cells);
 
 		element.row = row;
 		if (options.chosen)
@@ -153,9 +153,9 @@ function table(columns, rows, options = {}) {
 		}) : chosen_now;
 		const limit = all ? order.length : options.limit ?? order.length;
 
-		replace(head, columns.map((each, i) => h("th", { scope: "col", class: each.number ? "number" : null, title: each.help,
+		replace(head, columns.map((each, i) => tag("th", { scope: "col", class: each.number ? "number" : null, title: each.help,
 			"aria-sort": i === sorted ? (descending ? "descending" : "ascending") : null },
-			each.of ? h("button", { onclick: () => { descending = i === sorted ? !descending : !!each.number; sorted = i; draw(); } }, each.title) : each.title)));
+			each.of ? tag("button", { onclick: () => { descending = i === sorted ? !descending : !!each.number; sorted = i; draw(); } }, each.title) : each.title)));
 		replace(body, order.slice(0, limit).map(line));
 		more.hidden = limit >= order.length;
 		more.textContent = `Show all ${count(order.length)}`;
@@ -166,5 +166,5 @@ function table(columns, rows, options = {}) {
 }
 
 function part(share) {
-	return h("span", { class: "part", role: "presentation" }, h("i", { style: { width: `${Math.min(100, Math.max(0, 100 * share)).toFixed(1)}%` } }));
+	return tag("span", { class: "part", role: "presentation" }, tag("i", { style: { width: `${Math.min(100, Math.max(0, 100 * share)).toFixed(1)}%` } }));
 }

@@ -177,16 +177,16 @@ function explanation(program) {
 
 	if (!known || !slow.count || !causes.length)
 		return null;
-	return [h("p", {}, `The slowest 1 % (${count(slow.count)} of ${duration(slow.least)} or more) take ${duration(slow.duration)} on average, ${duration(known.difference)} more than typical ones. `,
-		`${percent(known.explained)} of that is explained.`, known.missing ? h("span", { class: "dim" }, ` ${known.missing}.`) : null),
+	return [tag("p", {}, `The slowest 1 % (${count(slow.count)} of ${duration(slow.least)} or more) take ${duration(slow.duration)} on average, ${duration(known.difference)} more than typical ones. `,
+		`${percent(known.explained)} of that is explained.`, known.missing ? tag("span", { class: "dim" }, ` ${known.missing}.`) : null),
 	table([
-		{ title: "Because of", cell: (row) => [row.title, row.name ? ` ${row.name}` : "", row.explained ? null : h("span", { class: "dim" }, " (not explained)")], head: true, class: "words" },
+		{ title: "Because of", cell: (row) => [row.title, row.name ? ` ${row.name}` : "", row.explained ? null : tag("span", { class: "dim" }, " (not explained)")], head: true, class: "words" },
 		{ title: "Longer by", cell: (row) => duration(row.difference), number: true },
 		{ title: "of all", cell: (row) => [part(row.share), ` ${percent(row.share)}`], number: true },
 		{ title: "Main cause of", cell: (row) => row.inferences ? `${count(row.inferences)} of them` : "", number: true },
-		{ title: "Evidence", cell: (row) => row.evidence.split("\n").map((line) => h("div", {}, line)), class: "words" },
+		{ title: "Evidence", cell: (row) => row.evidence.split("\n").map((line) => tag("div", {}, line)), class: "words" },
 	], causes, { caption: "Why the slowest inferences take longer", limit: Math.max(1, causes.filter((each) => each.share >= 0.01).length) }).element,
-	h("h3", { style: { marginTop: "12px" } }, "One by one")];
+	tag("h3", { style: { marginTop: "12px" } }, "One by one")];
 }
 
 function component_table(detail, program, data) {
@@ -198,10 +198,10 @@ function component_table(detail, program, data) {
 			rows.push({ name, value, typical, more: value - typical, beside: true });
 	}
 	return table([
-		{ title: "Where the time went", cell: (row) => row.name || [h("i", { style: { display: "inline-block", width: "9px", height: "9px", marginRight: "6px", background: `var(--${data.components[row.index].colour})` } }), data.components[row.index].name], head: true },
+		{ title: "Where the time went", cell: (row) => row.name || [tag("i", { style: { display: "inline-block", width: "9px", height: "9px", marginRight: "6px", background: `var(--${data.components[row.index].colour})` } }), data.components[row.index].name], head: true },
 		{ title: "Typical", cell: (row) => duration(row.typical), number: true },
 		{ title: "This one", cell: (row) => duration(row.value), number: true },
-		{ title: "Difference", cell: (row) => h("span", { class: row.more > widest * 0.05 ? "bad" : null }, `${row.more > 0 ? "+" : ""}${duration(row.more)}`), number: true },
+		{ title: "Difference", cell: (row) => tag("span", { class: row.more > widest * 0.05 ? "bad" : null }, `${row.more > 0 ? "+" : ""}${duration(row.more)}`), number: true },
 		{ title: "", cell: (row) => part(Math.max(0, row.more) / widest) },
 	], rows, { caption: "Components of this inference beside the typical one" }).element;
 }
@@ -222,14 +222,14 @@ function nearest(program) {
 
 function compare_part(program, data, go) {
 	if (!program.slowest.length)
-		return h("p", { class: "empty" }, "No inference of it was kept in full.");
-	const typical = program.middle[0] || nearest(program), words = h("p", { class: "note", "aria-live": "polite" }), tables = h("div", { class: "columns" });
+		return tag("p", { class: "empty" }, "No inference of it was kept in full.");
+	const typical = program.middle[0] || nearest(program), words = tag("p", { class: "note", "aria-live": "polite" }), tables = tag("div", { class: "columns" });
 	const range = new Range(0, 1), view = new Tracks(range, [], { label: "A slow inference and a typical one on the same scale", axis: (value) => `${duration(value)} after its begin` });
 	let shown = null;
 
 	function show(detail) {
 		shown = detail;
-		replace(words, h("b", {}, duration(detail.duration)), " ", in_words(detail, program, data));
+		replace(words, tag("b", {}, duration(detail.duration)), " ", in_words(detail, program, data));
 		range.high = Math.max(detail.duration, typical.duration) * 1.02;
 		view.show([...detail_tracks(detail, program, data, "slow"), ...detail_tracks(typical, program, data, "typical")]);
 		range.set(0, range.high);
@@ -242,12 +242,12 @@ function compare_part(program, data, go) {
 		{ title: "At", of: (row) => row.start, cell: (row) => moment(row.start), number: true },
 		{ title: "Thread", of: (row) => thread_title(data.threads[row.thread]) },
 		{ title: "Where its time went", cell: (row) => stack_of(row.components, data) },
-		{ title: "What is different", cell: (row) => [row.failed ? h("span", { class: "bad" }, "failed; ") : null, in_words(row, program, data)], class: "words" },
+		{ title: "What is different", cell: (row) => [row.failed ? tag("span", { class: "bad" }, "failed; ") : null, in_words(row, program, data)], class: "words" },
 	], program.slowest, { caption: "Slowest inferences", chosen: show, sort: 0, limit: 10, selected: program.slowest[0] });
 	show(program.slowest[0]);
-	return [explanation(program), rows.element, h("h3", { style: { marginTop: "12px" } }, "This one above, a typical one below"), words,
-		h("div", { class: "bar" }, h("button", { class: "tool", onclick: () => go(shown.start - shown.duration * 0.2, shown.start + shown.duration * 1.2) }, "Show it in the timeline"),
-			h("button", { class: "tool", onclick: () => range.set(0, shown.duration * 1.02) }, "Fit this one"),
-			h("button", { class: "tool", onclick: () => range.set(0, typical.duration * 1.02) }, "Fit the typical one")),
+	return [explanation(program), rows.element, tag("h3", { style: { marginTop: "12px" } }, "This one above, a typical one below"), words,
+		tag("div", { class: "bar" }, tag("button", { class: "tool", onclick: () => go(shown.start - shown.duration * 0.2, shown.start + shown.duration * 1.2) }, "Show it in the timeline"),
+			tag("button", { class: "tool", onclick: () => range.set(0, shown.duration * 1.02) }, "Fit this one"),
+			tag("button", { class: "tool", onclick: () => range.set(0, typical.duration * 1.02) }, "Fit the typical one")),
 		view.element, tables];
 }

@@ -7,7 +7,7 @@ let colours = new Map();
 /* The value of a variable of page.css in the theme that is shown. */
 function colour(name) {
 	if (!colours.has(name)) {
-		const probe = h("span", { style: { color: `var(--${name})`, position: "absolute" } });
+		const probe = tag("span", { style: { color: `var(--${name})`, position: "absolute" } });
 
 		document.body.append(probe);
 		colours.set(name, getComputedStyle(probe).color);
@@ -50,7 +50,7 @@ function redraw_all() {
  * A canvas: paint(context, width, height) in CSS pixels, drawn at most once a frame. label: what is read in its place.
  */
 function picture(height, label, paint, attributes = {}) {
-	const canvas = h("canvas", { role: "img", "aria-label": label, ...attributes });
+	const canvas = tag("canvas", { role: "img", "aria-label": label, ...attributes });
 	const self = { canvas, height, pending: false, width: 0, label(text) { canvas.setAttribute("aria-label", plain(text)); }, draw, now };
 
 	function now() {

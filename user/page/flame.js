@@ -42,9 +42,9 @@ function flame_rows(graph, tree) {
 }
 
 function flame_view(graph) {
-	const tree = flame_tree(graph), whole = tree.total[0], read = h("div", { class: "read", "aria-live": "polite" }), deepest = tree.depth.reduce((most, each) => Math.max(most, each), 0);
-	const field = h("input", { type: "search", placeholder: "regular expression", "aria-label": "Search frames" }), found = h("span", { class: "dim", "aria-live": "polite" });
-	const reset = h("button", { onclick: () => zoom(0) }, "Show all");
+	const tree = flame_tree(graph), whole = tree.total[0], read = tag("div", { class: "read", "aria-live": "polite" }), deepest = tree.depth.reduce((most, each) => Math.max(most, each), 0);
+	const field = tag("input", { type: "search", placeholder: "regular expression", "aria-label": "Search frames" }), found = tag("span", { class: "dim", "aria-live": "polite" });
+	const reset = tag("button", { onclick: () => zoom(0) }, "Show all");
 	let root = 0, over = -1, boxes = [], matches = null;
 
 	const name = (i) => i ? graph.names[graph.label[i]] : "all";
@@ -99,16 +99,16 @@ function flame_view(graph) {
 		}
 	}
 
-	function look(i) {
+	function point_at(i) {
 		over = i;
-		replace(read, i >= 0 ? [h("b", {}, name(i)), ` ${describe(i)}`] : "");
+		replace(read, i >= 0 ? [tag("b", {}, name(i)), ` ${describe(i)}`] : "");
 		self.draw();
 	}
 
 	function zoom(i) {
 		root = i;
 		reset.disabled = !root;
-		look(i);
+		point_at(i);
 	}
 
 	function search() {
@@ -149,7 +149,7 @@ function flame_view(graph) {
 		else if (event.key === "Escape")
 			zoom(0);
 		else if (event.key.startsWith("Arrow"))
-			look(next ?? over);
+			point_at(next ?? over);
 		else
 			return;
 		event.preventDefault();
@@ -161,14 +161,14 @@ function flame_view(graph) {
 
 		return boxes.find((each) => x >= each.x && x < each.x + Math.max(1, each.width) && y >= each.y && y < each.y + FLAME_ROW);
 	};
-	self.canvas.addEventListener("pointermove", (event) => look(box_at(event)?.i ?? -1));
-	self.canvas.addEventListener("pointerleave", () => look(-1));
+	self.canvas.addEventListener("pointermove", (event) => point_at(box_at(event)?.i ?? -1));
+	self.canvas.addEventListener("pointerleave", () => point_at(-1));
 	self.canvas.addEventListener("click", (event) => box_at(event) && zoom(box_at(event).i));
 	self.canvas.addEventListener("keydown", key);
 	field.addEventListener("input", search);
 	reset.disabled = true;
-	return [h("div", { class: "bar" }, field, reset, found), h("div", { class: "chart deep" }, self.canvas), read,
-		h("details", {}, h("summary", {}, "As a table"), table([
+	return [tag("div", { class: "bar" }, field, reset, found), tag("div", { class: "chart deep" }, self.canvas), read,
+		tag("details", {}, tag("summary", {}, "As a table"), table([
 			{ title: "Frame", of: (row) => row.name, head: true }, { title: "Kind", of: (row) => row.kind },
 			{ title: "Self", of: (row) => row.self, cell: (row) => `${duration(row.self)} (${percent(row.self / whole)})`, number: true },
 			{ title: "Total", of: (row) => row.total, cell: (row) => `${duration(row.total)} (${percent(row.total / whole)})`, number: true },
@@ -179,9 +179,9 @@ function flame_section(data) {
 	const graphs = data.flames.filter((each) => each.parent.length > 1);
 
 	if (!graphs.length)
-		return section("flame", "Flame graphs", null, h("p", { class: "empty" }, "No stacks were recorded: record --stacks and --samples do."));
-	const holder = h("div", { id: "flame-graph", role: "tabpanel" });
-	const tabs = graphs.map((graph, i) => h("button", { role: "tab", "aria-controls": "flame-graph", onclick: () => show(i),
+		return section("flame", "Flame graphs", null, tag("p", { class: "empty" }, "No stacks were recorded: record --stacks and --samples do."));
+	const holder = tag("div", { id: "flame-graph", role: "tabpanel" });
+	const tabs = graphs.map((graph, i) => tag("button", { role: "tab", "aria-controls": "flame-graph", onclick: () => show(i),
 		onkeydown: (event) => {
 			const next = { ArrowRight: i + 1, ArrowLeft: i - 1 }[event.key];
 
@@ -200,5 +200,5 @@ function flame_section(data) {
 	}
 
 	show(0);
-	return section("flame", "Flame graphs", "Who called: callers above, programs and operators at the bottom. A click zooms.", h("div", { class: "bar", role: "tablist", "aria-label": "What a flame graph is of" }, tabs), holder);
+	return section("flame", "Flame graphs", "Who called: callers above, programs and operators at the bottom. A click zooms.", tag("div", { class: "bar", role: "tablist", "aria-label": "What a flame graph is of" }, tabs), holder);
 }

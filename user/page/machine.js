@@ -83,9 +83,9 @@ function timeline_section(data, range) {
 	const view = new Tracks(range, tracks, { label: "Timeline of the recording", windows: data.windows });
 
 	return { view, element: section("timeline", "Timeline", "From the whole recording down to one operator.",
-		data.windows.every > 1 ? h("p", { class: "note" }, `Operators, waits and calls are shown where the background is light: all of ${duration(data.windows.width)} in each ${duration(data.windows.width * data.windows.every)}; and those of the inferences that are here in full.`) : null,
-		left_out ? h("p", { class: "note" }, `The ${TIMELINE_THREADS} threads with most inferences are shown, ${count(left_out)} are not.`) : null,
-		overlapping ? h("p", { class: "note" }, `${counted(overlapping, "span")} not shown: they overlap too many others.`) : null, view.element) };
+		data.windows.every > 1 ? tag("p", { class: "note" }, `Operators, waits and calls are shown where the background is light: all of ${duration(data.windows.width)} in each ${duration(data.windows.width * data.windows.every)}; and those of the inferences that are here in full.`) : null,
+		left_out ? tag("p", { class: "note" }, `The ${TIMELINE_THREADS} threads with most inferences are shown, ${count(left_out)} are not.`) : null,
+		overlapping ? tag("p", { class: "note" }, `${counted(overlapping, "span")} not shown: they overlap too many others.`) : null, view.element) };
 }
 
 /* ---- devices and counters ---- */
@@ -117,16 +117,16 @@ function devices_section(data, range) {
 		tracks.push(series_track(counter.name, counter.mean, { bins: data.bins, low: counter.min, high: counter.max, show, tint: "cpu" }));
 	}
 	if (!tracks.length)
-		return section("devices", "Devices and counters", null, h("p", { class: "empty" }, "No driver's jobs and no counters were recorded: record --counters reads counters."));
+		return section("devices", "Devices and counters", null, tag("p", { class: "empty" }, "No driver's jobs and no counters were recorded: record --counters reads counters."));
 	return section("devices", "Devices and counters", "On the axis of the timeline: both zoom together.",
 		new Tracks(range, tracks, { label: "Devices and counters", windows: data.queues.length ? data.windows : null }).element,
-		data.queues.length ? h("details", {}, h("summary", {}, "Queues as a table"), table([
+		data.queues.length ? tag("details", {}, tag("summary", {}, "Queues as a table"), table([
 			{ title: "Queue", of: queue_title, head: true }, { title: "Driver", of: (row) => row.driver },
 			{ title: "Jobs", of: (row) => row.total, cell: (row) => count(row.total), number: true },
 			{ title: "Failed", of: (row) => row.failed, cell: (row) => count(row.failed), number: true },
 			{ title: "Busy", of: (row) => row.busy_ns, cell: (row) => `${duration(row.busy_ns)} (${percent(row.busy_ns / data.duration)})`, number: true },
 		], data.queues, { caption: "Queues of devices", sort: 4 }).element) : null,
-		data.counters.length ? h("details", {}, h("summary", {}, "Counters as a table"), table([
+		data.counters.length ? tag("details", {}, tag("summary", {}, "Counters as a table"), table([
 			{ title: "Counter", of: (row) => row.name, head: true }, { title: "Unit", of: (row) => row.unit || "" },
 			...[["Lowest", "min", Math.min], ["Highest", "max", Math.max]].map(([title, key, of]) => {
 				const value = (row) => row[key].reduce((all, each) => each === null ? all : all === null ? each : of(all, each), null);
@@ -140,7 +140,7 @@ function devices_section(data, range) {
 
 function code_section(data) {
 	if (!data.code.length)
-		return section("code", "Code objects", null, h("p", { class: "empty" }, "No code objects were recorded: record --codeobj does."));
+		return section("code", "Code objects", null, tag("p", { class: "empty" }, "No code objects were recorded: record --codeobj does."));
 	return section("code", "Code objects", data.code_total > data.code.length ? `The first ${count(data.code.length)} of ${count(data.code_total)}.` : null, table([
 		{ title: "Name", of: (row) => row.name || row.uri || row.kind, head: true },
 		{ title: "Kind", of: (row) => row.kind }, { title: "Machine", of: (row) => row.machine || "" },
@@ -149,7 +149,7 @@ function code_section(data) {
 		{ title: "Unloaded", of: (row) => row.unloads, cell: (row) => row.unloads ? times(row.unloads) : "\u2013", number: true },
 		{ title: "Functions", of: (row) => row.functions, cell: (row) => count(row.functions), number: true },
 		{ title: "Missing", cell: (row) => row.error || (row.incomplete ? `bytes of ${times(row.incomplete)}` : "") },
-		{ title: "SHA-256", cell: (row) => row.sha256 ? h("code", { title: row.sha256 }, row.sha256.slice(0, 16)) : "\u2013" },
+		{ title: "SHA-256", cell: (row) => row.sha256 ? tag("code", { title: row.sha256 }, row.sha256.slice(0, 16)) : "\u2013" },
 	], data.code, { caption: "Code objects", limit: 25, tall: data.code.length > 12 }).element);
 }
 
@@ -161,6 +161,6 @@ function calls_section(data) {
 	];
 	const { functions, regions } = data.summary;
 
-	return section("calls", "Other calls and regions", null, functions.length ? table(columns("Function"), functions, { caption: "Functions", sort: 3, limit: 15 }).element : h("p", { class: "empty" }, "No other calls were recorded."),
-		regions.length ? [h("h3", { style: { marginTop: "10px" } }, "Regions"), table(columns("Region"), regions, { caption: "Regions", sort: 3, limit: 15 }).element] : null);
+	return section("calls", "Other calls and regions", null, functions.length ? table(columns("Function"), functions, { caption: "Functions", sort: 3, limit: 15 }).element : tag("p", { class: "empty" }, "No other calls were recorded."),
+		regions.length ? [tag("h3", { style: { marginTop: "10px" } }, "Regions"), table(columns("Region"), regions, { caption: "Regions", sort: 3, limit: 15 }).element] : null);
 }

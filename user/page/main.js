@@ -4,7 +4,7 @@
 const PARTS = [["overview", "Recording"], ["programs", "Programs"], ["program", "Latency"], ["slow", "Slowest"], ["operators", "Operators"], ["flame", "Flame graphs"], ["timeline", "Timeline"], ["devices", "Devices"], ["code", "Code objects"], ["calls", "Calls"]];
 
 function theme_button() {
-	const button = h("button", { class: "tool", onclick: () => {
+	const button = tag("button", { class: "tool", onclick: () => {
 		document.documentElement.dataset.theme = is_dark() ? "light" : "dark";
 		label();
 		redraw_all();
@@ -52,12 +52,12 @@ function mark_current(links) {
 
 function build(data) {
 	const range = new Range(data.begin, data.end), timeline = timeline_section(data, range);
-	const title = h("span"), parts = { program: h("div"), slow: h("div"), operators: h("div") };
+	const title = tag("span"), parts = { program: tag("div"), slow: tag("div"), operators: tag("div") };
 	const named = (id, title, text) => {
-		const name = h("span", { class: "dim" });
+		const name = tag("span", { class: "dim" });
 
 		parts[id].name = name;
-		return h("section", { id, "aria-labelledby": `${id}-title` }, h("div", { class: "head" }, h("h2", { id: `${id}-title` }, title), name, text ? h("span", { class: "dim" }, text) : null), parts[id]);
+		return tag("section", { id, "aria-labelledby": `${id}-title` }, tag("div", { class: "head" }, tag("h2", { id: `${id}-title` }, title), name, text ? tag("span", { class: "dim" }, text) : null), parts[id]);
 	};
 	const go = (from, to) => {
 		range.set(from, to);
@@ -66,7 +66,7 @@ function build(data) {
 	};
 	const choose = (program) => {
 		for (const each of Object.values(parts))
-			replace(each.name, h("b", {}, program.name), ` of ${program.runtime} in ${program.process}`);
+			replace(each.name, tag("b", {}, program.name), ` of ${program.runtime} in ${program.process}`);
 		for (const each of pictures) {
 			if (Object.values(parts).some((part) => part.contains(each.canvas)))
 				pictures.delete(each);
@@ -75,19 +75,19 @@ function build(data) {
 		replace(parts.slow, compare_part(program, data, go));
 		replace(parts.operators, operators_part(program));
 	};
-	const links = PARTS.map(([id, name]) => [id, h("a", { href: `#${id}` }, name)]);
-	const main = h("main", { id: "main" }, overview(data), programs_section(data, choose), named("program", "Latency"), named("slow", "Slowest inferences"),
+	const links = PARTS.map(([id, name]) => [id, tag("a", { href: `#${id}` }, name)]);
+	const main = tag("main", { id: "main" }, overview(data), programs_section(data, choose), named("program", "Latency"), named("slow", "Slowest inferences"),
 		named("operators", "Operators"), flame_section(data), timeline.element, devices_section(data, range), code_section(data), calls_section(data),
-		h("footer", {}, `Made by xputrace ${data.source.page_version}. This file needs no network and no server; it sends nothing anywhere.`));
+		tag("footer", {}, `Made by xputrace ${data.source.page_version}. This file needs no network and no server; it sends nothing anywhere.`));
 
 	document.title = plain(`${data.source.file} \u2013 xputrace`);
-	replace(document.body, h("a", { class: "skip", href: "#main" }, "Skip to the report"),
-		h("header", { class: "top" }, h("h1", {}, "xputrace ", h("span", { class: "dim" }, data.source.file)), h("nav", { "aria-label": "Parts of the page" }, links.map((each) => each[1])), theme_button()), main);
+	replace(document.body, tag("a", { class: "skip", href: "#main" }, "Skip to the report"),
+		tag("header", { class: "top" }, tag("h1", {}, "xputrace ", tag("span", { class: "dim" }, data.source.file)), tag("nav", { "aria-label": "Parts of the page" }, links.map((each) => each[1])), theme_button()), main);
 	if (data.programs.length) {
 		choose(data.programs[0]);
 	} else {
 		for (const each of Object.values(parts))
-			replace(each, h("p", { class: "empty" }, "No program was recorded."));
+			replace(each, tag("p", { class: "empty" }, "No program was recorded."));
 	}
 	print_light();
 	mark_current(links);
@@ -96,5 +96,5 @@ function build(data) {
 
 read_data().then(build).catch((error) => {
 	console.error(error);
-	replace(document.body, h("main", {}, h("h1", {}, "This page cannot be shown"), h("p", {}, `${error}`), h("p", {}, "It needs a browser of 2024 or later: Chromium 123, Firefox 120, Safari 17.5.")));
+	replace(document.body, tag("main", {}, tag("h1", {}, "This page cannot be shown"), tag("p", {}, `${error}`), tag("p", {}, "It needs a browser of 2024 or later: Chromium 123, Firefox 120, Safari 17.5.")));
 });

@@ -18,9 +18,9 @@ function by_type(program) {
 
 function operators_part(program) {
 	if (!program.operators.length)
-		return h("p", { class: "empty" }, "No operators of it were recorded: record --ops does.");
+		return tag("p", { class: "empty" }, "No operators of it were recorded: record --ops does.");
 	const whole = sum(program.operators, (each) => each.self), device = program.operators.some((each) => each.device);
-	const types = by_type(program), holder = h("div"), field = h("input", { type: "search", placeholder: "name or type", "aria-label": "Find operators" });
+	const types = by_type(program), holder = tag("div"), field = tag("input", { type: "search", placeholder: "name or type", "aria-label": "Find operators" });
 	let view = "type", shown;
 
 	const columns = () => [
@@ -36,7 +36,7 @@ function operators_part(program) {
 		...(device ? [{ title: "Device", of: (row) => row.device, cell: (row) => row.device ? duration(row.device) : "\u2013", number: true }] : []),
 		{ title: "Typical inference", of: (row) => row.typical_self, cell: (row) => duration(row.typical_self), number: true, help: "Self time in one inference between p40 and p60" },
 		{ title: "Slowest 1 %", of: (row) => row.slow_self, cell: (row) => duration(row.slow_self), number: true, help: "Self time in one of the slowest inferences" },
-		{ title: "Difference", of: (row) => row.slow_self - row.typical_self, cell: (row) => h("span", { class: row.slow_self > row.typical_self * 1.2 && row.slow_self - row.typical_self > 1000 ? "bad" : null }, duration(row.slow_self - row.typical_self)), number: true },
+		{ title: "Difference", of: (row) => row.slow_self - row.typical_self, cell: (row) => tag("span", { class: row.slow_self > row.typical_self * 1.2 && row.slow_self - row.typical_self > 1000 ? "bad" : null }, duration(row.slow_self - row.typical_self)), number: true },
 	];
 
 	function found() {
@@ -52,8 +52,8 @@ function operators_part(program) {
 			each.setAttribute("aria-pressed", each.dataset.view === view);
 	}
 
-	const buttons = ["type", "node"].map((each) => h("button", { "data-view": each, onclick: () => { view = each; draw(); } }, each === "type" ? "By type" : "By node"));
+	const buttons = ["type", "node"].map((each) => tag("button", { "data-view": each, onclick: () => { view = each; draw(); } }, each === "type" ? "By type" : "By node"));
 	field.addEventListener("input", () => shown.show(found()));
 	draw();
-	return [h("div", { class: "bar", role: "group", "aria-label": "Operators" }, buttons, field), holder];
+	return [tag("div", { class: "bar", role: "group", "aria-label": "Operators" }, buttons, field), holder];
 }

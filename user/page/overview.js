@@ -2,12 +2,12 @@
 /* What was recorded, what it cost, what is missing; and how much of it the page has. */
 
 function figure(title, value, more) {
-	return h("div", {}, h("dt", {}, title), h("dd", {}, value, more ? h("small", {}, " ", more) : null));
+	return tag("div", {}, tag("dt", {}, title), tag("dd", {}, value, more ? tag("small", {}, " ", more) : null));
 }
 
 function pairs(rows) {
-	return h("dl", { class: "pairs" }, rows.filter((row) => row && row[1] !== null && row[1] !== undefined && row[1] !== "")
-		.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+	return tag("dl", { class: "pairs" }, rows.filter((row) => row && row[1] !== null && row[1] !== undefined && row[1] !== "")
+		.map(([name, value]) => [tag("dt", {}, name), tag("dd", {}, value)]));
 }
 
 function sum(list, of) {
@@ -18,8 +18,8 @@ function loss_list(data) {
 	const lost = Object.entries(data.summary.lost);
 
 	if (!lost.length)
-		return h("p", { class: "note" }, "Nothing was lost.");
-	return h("div", { class: "block" }, h("p", { class: "note bad" }, "Some of what happened is not in the recording. Totals that the kernel counted stay exact."),
+		return tag("p", { class: "note" }, "Nothing was lost.");
+	return tag("div", { class: "block" }, tag("p", { class: "note bad" }, "Some of what happened is not in the recording. Totals that the kernel counted stay exact."),
 		table([{ title: "Cause", of: (row) => data.losses[row[0]] || row[0], head: true, class: "words" },
 			{ title: "Lost", of: (row) => row[1], cell: (row) => count(row[1]), number: true }], lost, { caption: "Losses by cause" }).element);
 }
@@ -33,7 +33,7 @@ function budget_list(data) {
 
 	if (!changes.length)
 		return null;
-	return h("details", {}, h("summary", {}, `${counted(changes.length, "change")} to keep the budget`),
+	return tag("details", {}, tag("summary", {}, `${counted(changes.length, "change")} to keep the budget`),
 		table([{ title: "At", of: (row) => row.at, cell: (row) => moment(row.at), number: true },
 			{ title: "Change", of: (row) => row.what, head: true },
 			{ title: "Cost before", of: (row) => row.cost, cell: (row) => `${rate(row.cost)} % of ${rate(row.budget)} %`, number: true }], changes, { caption: "Changes to keep the budget", limit: 20 }).element);
@@ -81,29 +81,29 @@ function overview(data) {
 	const when = source.began_ms ? new Date(source.began_ms) : null;
 
 	return section("overview", "Recording", null,
-		h("dl", { class: "figures", style: { margin: "0 0 14px" } },
+		tag("dl", { class: "figures", style: { margin: "0 0 14px" } },
 			figure("Recorded", duration(summary.duration_ns)),
 			figure("Programs", count(summary.programs.length)),
 			figure("Inferences", count(inferences), seconds ? `${rate(inferences / seconds)} a second` : ""),
-			figure("Failed", h("span", { class: failed ? "bad" : null }, count(failed))),
-			figure("Lost", h("span", { class: lost ? "bad" : "good" }, count(lost)), lost ? "records or events" : ""),
+			figure("Failed", tag("span", { class: failed ? "bad" : null }, count(failed))),
+			figure("Lost", tag("span", { class: lost ? "bad" : "good" }, count(lost)), lost ? "records or events" : ""),
 			figure("Collector", percent(summary.collector_cpu_ns / summary.duration_ns), "of a CPU")),
-		summary.complete ? null : h("p", { class: "note bad" }, "The recording was cut short: this is what was complete. Totals of the kernel and costs are missing."),
-		h("div", { class: "columns" },
-			h("div", { class: "block" }, h("h3", {}, "What was recorded"), pairs([
+		summary.complete ? null : tag("p", { class: "note bad" }, "The recording was cut short: this is what was complete. Totals of the kernel and costs are missing."),
+		tag("div", { class: "columns" },
+			tag("div", { class: "block" }, tag("h3", {}, "What was recorded"), pairs([
 				["File", source.file],
-				["Command", h("code", {}, source.command)],
+				["Command", tag("code", {}, source.command)],
 				["Machine", `${source.host}, Linux ${source.kernel}, ${source.machine}`],
 				["Began", when ? `${when.toISOString().replace("T", " ").slice(0, 19)} UTC` : null],
 				["Recorded by", `xputrace ${source.version}`],
-			]), h("h3", { style: { marginTop: "10px" } }, "What it cost"), cost_list(data)),
-			h("div", { class: "block" }, h("h3", {}, "What is missing"), loss_list(data),
-				h("h3", { style: { marginTop: "10px" } }, "What this page has of it"),
-				kept_list(data).map((text) => h("p", { class: "note" }, text)))));
+			]), tag("h3", { style: { marginTop: "10px" } }, "What it cost"), cost_list(data)),
+			tag("div", { class: "block" }, tag("h3", {}, "What is missing"), loss_list(data),
+				tag("h3", { style: { marginTop: "10px" } }, "What this page has of it"),
+				kept_list(data).map((text) => tag("p", { class: "note" }, text)))));
 }
 
 /* A part of the page. */
 function section(id, title, explanation, ...content) {
-	return h("section", { id, "aria-labelledby": `${id}-title` },
-		h("div", { class: "head" }, h("h2", { id: `${id}-title` }, title), explanation ? h("span", { class: "dim" }, explanation) : null), content);
+	return tag("section", { id, "aria-labelledby": `${id}-title` },
+		tag("div", { class: "head" }, tag("h2", { id: `${id}-title` }, title), explanation ? tag("span", { class: "dim" }, explanation) : null), content);
 }

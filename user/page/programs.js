@@ -17,13 +17,13 @@ function spark(program, data) {
 function stack_of(components, data) {
 	const whole = sum(components, (each) => each);
 
-	return h("span", { class: "stack", role: "img", "aria-label": components.map((each, i) => each ? `${data.components[i].name} ${percent(each / whole)}` : null).filter(Boolean).join(", "),
+	return tag("span", { class: "stack", role: "img", "aria-label": components.map((each, i) => each ? `${data.components[i].name} ${percent(each / whole)}` : null).filter(Boolean).join(", "),
 		title: components.map((each, i) => each ? `${data.components[i].name} ${percent(each / whole)}` : null).filter(Boolean).join("\n") },
-		components.map((each, i) => h("i", { style: { width: `${whole ? 100 * each / whole : 0}%`, background: `var(--${data.components[i].colour})` } })));
+		components.map((each, i) => tag("i", { style: { width: `${whole ? 100 * each / whole : 0}%`, background: `var(--${data.components[i].colour})` } })));
 }
 
 function legend(items) {
-	return h("div", { class: "legend", "aria-hidden": "true" }, items.map((each) => h("span", {}, h("i", { style: { background: `var(--${each.colour})` } }), each.name)));
+	return tag("div", { class: "legend", "aria-hidden": "true" }, items.map((each) => tag("span", {}, tag("i", { style: { background: `var(--${each.colour})` } }), each.name)));
 }
 
 function used_components(data) {
@@ -40,7 +40,7 @@ function programs_section(data, chosen) {
 		{ title: "a second", of: (row) => row.inferences / data.summary.duration_ns, cell: (row) => rate(row.inferences / data.summary.duration_ns * 1e9), number: true },
 		{ title: "Over time", cell: (row) => spark(row, data) },
 		quantile("p50"), quantile("p90"), quantile("p99"), quantile("max"),
-		{ title: "Failed", of: (row) => row.failed, cell: (row) => h("span", { class: row.failed ? "bad" : null }, count(row.failed)), number: true },
+		{ title: "Failed", of: (row) => row.failed, cell: (row) => tag("span", { class: row.failed ? "bad" : null }, count(row.failed)), number: true },
 		{ title: "Typical inference", cell: (row) => stack_of(row.typical.components, data), help: "What its time goes to, on average between p40 and p60" },
 	], data.programs, { caption: "Programs", chosen, sort: 3, tall: data.programs.length > 14, limit: 50, selected: data.programs[0] });
 
@@ -67,7 +67,7 @@ function limits(program) {
 }
 
 function histogram(program) {
-	const most = Math.max(1, ...program.histogram.map((each) => each[1])), read = h("div", { class: "read", "aria-live": "polite" });
+	const most = Math.max(1, ...program.histogram.map((each) => each[1])), read = tag("div", { class: "read", "aria-live": "polite" });
 	const foot = 18, head = 40, marks = [["p50", program.latency.p50], ["p90", program.latency.p90], ["p99", program.latency.p99]];
 	let over = -1;
 
@@ -112,7 +112,7 @@ function histogram(program) {
 		over = Math.max(-1, Math.min(program.histogram.length - 1, index));
 		const bucket = program.histogram[over], below = over >= 0 ? sum(program.histogram.slice(0, over + 1), (each) => each[1]) : 0;
 
-		replace(read, bucket ? [h("b", {}, `${duration(program.bounds[bucket[0]])} to ${duration(program.bounds[bucket[0] + 1])}`), `: ${counted(bucket[1], "inference")}; ${percent(below / program.latency.count)} are not slower`] : "");
+		replace(read, bucket ? [tag("b", {}, `${duration(program.bounds[bucket[0]])} to ${duration(program.bounds[bucket[0] + 1])}`), `: ${counted(bucket[1], "inference")}; ${percent(below / program.latency.count)} are not slower`] : "");
 		self.draw();
 	}
 
@@ -129,19 +129,19 @@ function histogram(program) {
 			show(Math.max(0, over + (event.key === "ArrowRight" ? 1 : -1)));
 		}
 	});
-	return h("div", { class: "block" }, h("h3", {}, "Distribution"), h("div", { class: "chart" }, self.canvas), read);
+	return tag("div", { class: "block" }, tag("h3", {}, "Distribution"), tag("div", { class: "chart" }, self.canvas), read);
 }
 
 function quantile_table(program) {
-	return h("div", { class: "scroll" }, h("table", {}, h("caption", { class: "hidden" }, "Percentiles"), h("tbody", {},
-		h("tr", {}, QUANTILES.map(([key, name]) => program.latency[key] === undefined ? null : h("th", { scope: "col", class: "number" }, name))),
-		h("tr", {}, QUANTILES.map(([key]) => program.latency[key] === undefined ? null : h("td", { class: "number" }, duration(program.latency[key])))))));
+	return tag("div", { class: "scroll" }, tag("table", {}, tag("caption", { class: "hidden" }, "Percentiles"), tag("tbody", {},
+		tag("tr", {}, QUANTILES.map(([key, name]) => program.latency[key] === undefined ? null : tag("th", { scope: "col", class: "number" }, name))),
+		tag("tr", {}, QUANTILES.map(([key]) => program.latency[key] === undefined ? null : tag("td", { class: "number" }, duration(program.latency[key])))))));
 }
 
 /* ---- over time ---- */
 
 function heat_map(program, data, go) {
-	const cells = program.heat, foot = 18, left = 54, read = h("div", { class: "read", "aria-live": "polite" });
+	const cells = program.heat, foot = 18, left = 54, read = tag("div", { class: "read", "aria-live": "polite" });
 	const begin_of = (bin) => data.begin + bin * data.bins.width;
 	let most = 1, cursor = null;
 
@@ -192,7 +192,7 @@ function heat_map(program, data, go) {
 					high = Math.max(high, cells[i + 1] + 1);
 				}
 			}
-			replace(read, h("b", {}, `${moment(begin_of(cursor))} to ${moment(begin_of(cursor + 1))}`), number ?
+			replace(read, tag("b", {}, `${moment(begin_of(cursor))} to ${moment(begin_of(cursor + 1))}`), number ?
 				`: ${counted(number, "inference")}, ${duration(program.bounds[low])} to ${duration(program.bounds[high])}; Enter or a click shows it in the timeline` : ": none");
 		}
 		self.draw();
@@ -212,13 +212,13 @@ function heat_map(program, data, go) {
 			visit(cursor);
 		}
 	});
-	return h("div", { class: "block" }, h("h3", {}, "Over time"), h("div", { class: "chart" }, self.canvas), read);
+	return tag("div", { class: "block" }, tag("h3", {}, "Over time"), tag("div", { class: "chart" }, self.canvas), read);
 }
 
 function program_part(program, data, go) {
 	if (!program.latency || !program.histogram.length)
-		return h("p", { class: "empty" }, "No inference of it was recorded with a duration.");
+		return tag("p", { class: "empty" }, "No inference of it was recorded with a duration.");
 	limits(program);
-	return [h("div", { class: "columns" }, histogram(program), heat_map(program, data, go)), quantile_table(program),
-		program.sha256 ? pairs([["SHA-256 of the model", h("code", {}, program.sha256)]]) : null];
+	return [tag("div", { class: "columns" }, histogram(program), heat_map(program, data, go)), quantile_table(program),
+		program.sha256 ? pairs([["SHA-256 of the model", tag("code", {}, program.sha256)]]) : null];
 }

@@ -188,10 +188,10 @@ const HELP = "w and s zoom, a and d move, 0 shows all; arrow keys go from span t
 class Tracks {
 	constructor(range, tracks, { label, windows = null, axis = null, gutter = 170 }) {
 		Object.assign(this, { range, tracks, windows, axis, wanted_gutter: gutter, chosen: null, pointer: null });
-		this.read = h("div", { class: "read", "aria-live": "polite" });
+		this.read = tag("div", { class: "read", "aria-live": "polite" });
 		this.picture = picture(this.place(), `${label}. ${HELP}`, (context, width) => this.paint(context, width),
 			{ role: "application", tabindex: 0, "aria-roledescription": "timeline", style: { cursor: "crosshair" } });
-		this.element = h("div", {}, h("div", { class: "chart" }, this.picture.canvas), this.read);
+		this.element = tag("div", {}, tag("div", { class: "chart" }, this.picture.canvas), this.read);
 		range.views.push(() => this.picture.draw());
 		this.listen(this.picture.canvas);
 	}
@@ -211,7 +211,7 @@ class Tracks {
 		this.tracks = tracks;
 		this.chosen = null;
 		this.picture.height = this.place();
-		this.tell(null);
+		this.report(null);
 		this.picture.draw();
 	}
 
@@ -299,13 +299,13 @@ class Tracks {
 		return found ? { track, found } : null;
 	}
 
-	tell(hit) {
+	report(hit) {
 		if (!hit) {
-			replace(this.read, h("span", { class: "dim" }, h("kbd", {}, "w"), " ", h("kbd", {}, "s"), " zoom, ", h("kbd", {}, "a"), " ", h("kbd", {}, "d"), " move, ", h("kbd", {}, "0"), " all; drag, wheel when it has the focus, double click"));
+			replace(this.read, tag("span", { class: "dim" }, tag("kbd", {}, "w"), " ", tag("kbd", {}, "s"), " zoom, ", tag("kbd", {}, "a"), " ", tag("kbd", {}, "d"), " move, ", tag("kbd", {}, "0"), " all; drag, wheel when it has the focus, double click"));
 			return;
 		}
 		const { span } = hit.found, begin = this.axis ? this.axis(span.start) : moment(span.start);
-		replace(this.read, h("b", {}, span.name), span.value ? null : ` ${duration(span.end - span.start)}`, ` at ${begin}`, (span.about || []).map((each) => ` \u00b7 ${each}`));
+		replace(this.read, tag("b", {}, span.name), span.value ? null : ` ${duration(span.end - span.start)}`, ` at ${begin}`, (span.about || []).map((each) => ` \u00b7 ${each}`));
 	}
 
 	choose(hit, show) {
@@ -316,7 +316,7 @@ class Tracks {
 			if (span.end < from || span.start > to)
 				this.range.set((span.start + span.end - (to - from)) / 2, (span.start + span.end + (to - from)) / 2);
 		}
-		this.tell(hit);
+		this.report(hit);
 		this.picture.draw();
 	}
 
@@ -347,7 +347,7 @@ class Tracks {
 				const hit = this.at(point);
 
 				if (hit || !this.chosen)
-					this.tell(hit);
+					this.report(hit);
 				this.picture.draw();
 			}
 		});
@@ -358,7 +358,7 @@ class Tracks {
 		});
 		canvas.addEventListener("pointerleave", () => {
 			this.pointer = null;
-			this.tell(this.chosen);
+			this.report(this.chosen);
 			this.picture.draw();
 		});
 		canvas.addEventListener("dblclick", (event) => {
@@ -380,7 +380,7 @@ class Tracks {
 			if (!event.ctrlKey && !event.metaKey && !event.altKey && this.key(event.key))
 				event.preventDefault();
 		});
-		this.tell(null);
+		this.report(null);
 	}
 
 	/* Whether the key is one of those. */

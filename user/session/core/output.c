@@ -158,6 +158,7 @@ static int finish_page(struct output *output)
 		return 0;
 	error = page_write(&output->page, output->page_recording);
 	output->page.descriptor = -1;
+	output->page.name = NULL;
 	return error;
 }
 
