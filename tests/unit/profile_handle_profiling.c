@@ -240,7 +240,7 @@ Test(profile_handle_profiling_handles, refused_with_a_reason)
 		STREAM(.match = "(net"),
 		STREAM(.match = "["),
 		STREAM(.type = XPT_PROFILE_TRACE, .summary = true),
-		STREAM(.type = (enum xpt_profile_type)2),
+		STREAM(.type = (enum xpt_profile_type)3),
 		{ .samples = 1 },
 		{ .samples = 1, .program = { .pid = 7 } },
 		{ .program = { .name = "net" } },

@@ -70,7 +70,7 @@ Test(report_latency_report_document, formats_that_do_not_fit)
 	cr_assert_eq(write_report(&made->report, XPT_FORMAT_TRACE), -EINVAL);
 	made->report.type = XPT_PROFILE_TRACE;
 	cr_assert_eq(write_report(&made->report, XPT_FORMAT_TRACE), -EINVAL, "no trace inside");
-	cr_assert_eq(write_report(&made->report, XPT_FORMAT_CSV_SUMMARY + 1), -EINVAL);
+	cr_assert_eq(write_report(&made->report, XPT_FORMAT_PERFETTO + 1), -EINVAL);
 	cr_assert_eq(write_report(&made->report, -1), -EINVAL);
 	expect_content(in_folder("out"), "");
 	free_report(made);

@@ -74,8 +74,7 @@ Test(report_latency_report_files, options_that_make_no_sense_together)
 
 	expect_refusal((struct xpt_report_files_options){ .path = NULL }, "a path is needed");
 	expect_refusal((struct xpt_report_files_options){ .path = "" }, "a path is needed");
-	expect_refusal((struct xpt_report_files_options){ .path = path, .format = XPT_FORMAT_CSV_SUMMARY + 1 },
-		       "format");
+	expect_refusal((struct xpt_report_files_options){ .path = path, .format = XPT_FORMAT_PERFETTO + 1 }, "format");
 	expect_refusal((struct xpt_report_files_options){ .path = path, .append = 1, .single = 1 },
 		       "append and single");
 	expect_refusal((struct xpt_report_files_options){ .path = path, .rotate_bytes = 100000 }, "needs append");

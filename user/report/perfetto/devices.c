@@ -514,20 +514,20 @@ static void add_busy(struct perfetto *p, const struct device_queue *queue, const
 		add_load(p, queue, LOAD_BUSY, points[i].time, points[i].share / 100.0);
 }
 
-void perfetto_queue_add(struct perfetto *p, const struct event_queue *event)
+void perfetto_queue_add(struct perfetto *p, const struct event_queue *change)
 {
-	struct device_queue *queue = find_queue(p, event->queue);
+	struct device_queue *queue = find_queue(p, change->queue);
 	struct depth_point depth[DEPTH_POINTS_MAX];
 	struct busy_point busy[BUSY_POINTS_MAX];
 	size_t count;
 
 	if (!queue)
 		return;
-	queue->running = event->running;
-	count = queue_depth_add(&queue->depth, (struct depth_point){ event->time, event->waiting, event->running },
+	queue->running = change->running;
+	count = queue_depth_add(&queue->depth, (struct depth_point){ change->time, change->waiting, change->running },
 				depth);
 	add_depth(p, queue, depth, count);
-	count = queue_busy_add(&queue->busy, event->time, event->busy_time, busy);
+	count = queue_busy_add(&queue->busy, change->time, change->busy_time, busy);
 	add_busy(p, queue, busy, count);
 }
 

@@ -28,7 +28,7 @@ void perfetto_devices_forget(struct perfetto *perfetto);
 bool perfetto_has_queue(const struct perfetto *perfetto, unsigned int queue);
 bool perfetto_has_device(const struct perfetto *perfetto, const char *driver, const char *device);
 void perfetto_job_add(struct perfetto *perfetto, const struct event_job *job);
-void perfetto_queue_add(struct perfetto *perfetto, const struct event_queue *queue);
+void perfetto_queue_add(struct perfetto *perfetto, const struct event_queue *change);
 void perfetto_device_add(struct perfetto *perfetto, const struct event_device *device);
 /* Shows the load that queues have now; last: nothing follows. */
 void perfetto_devices_settle(struct perfetto *perfetto, bool last);
