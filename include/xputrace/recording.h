@@ -55,6 +55,7 @@ enum xpt_output {
 	XPT_OUTPUT_PPROF = 7,	   /* profile.proto, gzip */
 	XPT_OUTPUT_FLAME_SVG = 8,  /* a picture that browsers search and zoom */
 	XPT_OUTPUT_SPEEDSCOPE = 9, /* JSON */
+	XPT_OUTPUT_SQLITE = 12,	   /* a SQLite database of all that was recorded; of reports only */
 };
 
 /* Whose stacks a flame graph is made of, and what they weigh, in ns. Recordings have stacks where they were asked for. */

@@ -102,6 +102,7 @@ const char *output_name(enum xpt_output format); /* as --format has it: "chrome"
 /* The format of a flame graph, by the end of the file's name: folded unless that is .pprof, .pb.gz, .svg or .json. */
 enum xpt_output flame_format(const char *path);
 bool is_flame_format(int format);
+bool is_sqlite_name(const char *path); /* "out.db", "out.sqlite" */
 /* Prints that the trace was written, and what opens it. */
 void print_trace_written(const char *path, enum xpt_output format);
 

@@ -406,6 +406,7 @@ const char *output_name(enum xpt_output format)
 		[XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
 		[XPT_OUTPUT_FOLDED] = "folded",	  [XPT_OUTPUT_PPROF] = "pprof",
 		[XPT_OUTPUT_FLAME_SVG] = "svg",	  [XPT_OUTPUT_SPEEDSCOPE] = "speedscope",
+		[XPT_OUTPUT_SQLITE] = "sqlite",
 	};
 
 	return names[format];
@@ -437,6 +438,13 @@ bool is_flame_format(int format)
 	return format >= XPT_OUTPUT_FOLDED && format <= XPT_OUTPUT_SPEEDSCOPE;
 }
 
+bool is_sqlite_name(const char *path)
+{
+	size_t length = strlen(path);
+
+	return ends_with(path, length, ".db") || ends_with(path, length, ".sqlite");
+}
+
 void print_trace_written(const char *path, enum xpt_output format)
 {
 	static const char *const uses[] = {
@@ -448,6 +456,7 @@ void print_trace_written(const char *path, enum xpt_output format)
 		[XPT_OUTPUT_PPROF] = "open it with `go tool pprof`, or in https://www.speedscope.app",
 		[XPT_OUTPUT_FLAME_SVG] = "open it in a browser",
 		[XPT_OUTPUT_SPEEDSCOPE] = "open it in https://www.speedscope.app",
+		[XPT_OUTPUT_SQLITE] = "for sqlite3 and others that read SQLite: SELECT * FROM slowest LIMIT 10",
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);

@@ -49,13 +49,16 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 #define MOMENT "a time since the recording began, such as 1.5s or 200ms"
 
 static const struct option_entry report_entries[] = {
-	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
+	{ 'o', "output", "FILE",
+	  "write a Chrome trace; FILE.db or FILE.sqlite: a SQLite database\nof all; -: on standard output",
+	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "of the file: chrome (default); csv, one row an inference;\nort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
+	  "of the file: chrome (default); sqlite (of FILE.db); csv, one row an\ninference; ort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
 	  "QNN\nexecution provider does; with --flame, whatever the file is\ncalled: folded, pprof, svg or speedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "csv", XPT_OUTPUT_CSV },
+		       { "sqlite", XPT_OUTPUT_SQLITE },
 		       { "ort", XPT_OUTPUT_ORT },
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
 		       FLAME_CHOICES } },
@@ -105,6 +108,7 @@ static const struct command_line report_line = {
 		"examples:\n"
 		"  xputrace report night.xpt --slowest 10 -o slow.json\n"
 		"  xputrace report night.xpt --program resnet50 --from 10s --to 20s --format csv -o latency.csv\n"
+		"  xputrace report night.xpt -o night.db\n"
 		"  xputrace report night.xpt --flame inference --slowest 1% -o slow.svg\n\n"
 		"exit status: 0 reported, 1 failed or the recording was cut short, 2 wrong usage",
 };
@@ -127,6 +131,8 @@ static const char *contradiction(const struct xpt_report_options *options)
 		return "--level requires --format qnn-csv";
 	if (options->to && options->to <= options->from)
 		return "--to must be later than --from";
+	if (options->format == XPT_OUTPUT_SQLITE && !options->output)
+		return "--format sqlite requires a file: -o FILE, or -o - for standard output";
 	if (options->format == XPT_OUTPUT_CSV && !options->output)
 		return "--format csv requires a file: -o FILE, or -o - for standard output";
 	if (options->request &&
@@ -214,6 +220,8 @@ int command_report(int argc, char **argv)
 		report.options.output = "-";
 	if (report.options.flame && !report.options.format)
 		report.options.format = flame_format(report.options.output);
+	if (!report.options.format && report.options.output && is_sqlite_name(report.options.output))
+		report.options.format = XPT_OUTPUT_SQLITE;
 	reason = contradiction(&report.options);
 	if (reason)
 		return session_options_refuse(&report_line, reason);
