@@ -8,7 +8,7 @@
 #include "record/recording.h"
 #include "report/sql/database.h"
 
-#define SQL_INFERENCES_HELD 65536 /* that operators and jobs can be joined with */
+#define SQL_INFERENCES_HELD 16384 /* that operators and jobs can be joined with */
 
 /* One bit a number: whether its row is there. */
 struct sql_seen {

@@ -136,16 +136,12 @@ const char sql_schema_tables[] =
 	" what TEXT NOT NULL, other INTEGER, code INTEGER, name TEXT);";
 
 const char sql_schema_indices[] = "CREATE INDEX inferences_program ON inferences (program, start);"
-				  "CREATE INDEX inferences_flow ON inferences (flow) WHERE flow IS NOT NULL;"
-				  "CREATE INDEX calls_function ON calls (function, start);"
-				  "CREATE INDEX calls_flow ON calls (flow) WHERE flow IS NOT NULL;"
 				  "CREATE INDEX operators_inference ON operators (inference);"
 				  "CREATE INDEX operators_operator ON operators (operator);"
 				  "CREATE INDEX regions_name ON regions (name, start);"
 				  "CREATE INDEX jobs_queue ON jobs (queue, runs);"
 				  "CREATE INDEX jobs_inference ON jobs (inference) WHERE inference IS NOT NULL;"
 				  "CREATE INDEX readings_counter ON readings (counter, time);"
-				  "CREATE INDEX levels_process ON levels (process, name, time);"
 				  "CREATE INDEX samples_stack ON samples (stack);"
 				  "CREATE INDEX off_cpu_thread ON off_cpu (thread, start);"
 				  "CREATE INDEX programs_process ON programs (process);";
