@@ -170,8 +170,10 @@ def test_stacks_and_states():
     blocked, = database.execute("SELECT sum(woken - start) FROM off_cpu WHERE reason != 'preempted'").fetchone()
     assert blocked > 0 and not database.execute("SELECT 1 FROM off_cpu WHERE woken < start OR end < woken").fetchall()
     folded = report(recordings()["calls"], "--flame", "inference", "-o", "-").stdout
-    assert "main" in folded
-    assert database.execute("SELECT count(*) FROM flame WHERE function = 'main'").fetchone()[0]
+    total = sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
+    assert database.execute("SELECT sum(duration * weight) FROM samples WHERE reason = 'call'").fetchone()[0] >= total > 0
+    named = [row[0] for row in database.execute("SELECT DISTINCT function FROM flame WHERE function IS NOT NULL AND reason = 'call'")]
+    assert named and any(name in folded for name in named), (named, folded)
 
 
 def test_questions():
@@ -186,7 +188,8 @@ def test_questions():
     for name, path in paths.items():
         database = opened(path)
         database.row_factory = sqlite3.Row
-        database.execute("ATTACH ? AS before", ("file:%s?mode=ro" % paths["before"],))
+        other = paths["operators" if name == "before" else "before"]  # one of the two is slower than the other
+        database.execute("ATTACH ? AS before", ("file:%s?mode=ro" % other,))
         for number, text in enumerate(texts, 1):
             assert sqlite3.complete_statement(text) and text.count(";") == 1, text
             rows = database.execute(text).fetchall()
@@ -201,7 +204,8 @@ def test_questions():
                 counted, = database.execute("SELECT count(*) FROM inferences WHERE duration IS NOT NULL").fetchone()
                 assert sum(column(rows, "inferences")) == counted
     silent = {number for number in range(1, 12) if not answered[number]}
-    assert silent <= {7}, "statements without an answer: %s" % silent  # where nothing was lost
+    # Where nothing was lost, and no driver reports jobs of traced processes.
+    assert silent <= {6, 7}, "statements without an answer: %s" % silent
 
 
 def test_parts():

@@ -88,7 +88,7 @@ _xputrace() {
 	--format)
 		local formats="table json"
 		[ "$command" = record ] && formats="chrome xpt none ort qnn-csv"
-		[ "$command" = report ] && formats="chrome csv ort qnn-csv"
+		[ "$command" = report ] && formats="chrome sqlite csv ort qnn-csv"
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$current")
 		return
 		;;
