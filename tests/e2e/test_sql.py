@@ -265,3 +265,5 @@ def test_standard_output():
     database = opened(file.name)
     assert database.execute("SELECT count(*) FROM inferences").fetchone()[0] == len(csv_rows(path))
     assert "requires a file" in report(path, "--format", "sqlite", status=2).stderr
+    refused = run([XPUTRACE, "record", "-o", "x.db", "--", "true"])
+    assert refused.status == 2 and "record to FILE.xpt" in refused.stderr
