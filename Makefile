@@ -74,7 +74,7 @@ memo = $(eval $(1) := $(shell $(2)))$($(1))
 # A distribution's bpftool may be a wrapper that only works with a matching kernel: take one that answers.
 BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool \
 	/usr/lib/linux-tools-*/bpftool; do $$tool version >/dev/null 2>&1 && echo $$tool && break; done)
-PACKAGES := libbpf libdw libelf libcjson libpcre2-8 libtraceevent libcrypto zlib
+PACKAGES := libbpf libdw libelf libcjson libpcre2-8 libtraceevent libcrypto zlib sqlite3
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 # Of the command alone.
@@ -177,7 +177,7 @@ $(BUILD)/tools: Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)for tool in $(firstword $(CC)) $(CLANG) $(OBJCOPY); do \
 		command -v $$tool >/dev/null || { echo "$$tool is missing: make deps installs it" >&2; exit 1; }; done
-	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' 'libdw >= 0.188' libelf libcjson libtraceevent libcrypto zlib || \
+	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' 'libdw >= 0.188' libelf libcjson libtraceevent libcrypto zlib sqlite3 || \
 		{ echo "a library is missing: make deps$(if $(CROSS),-$(ARCH)) installs it" >&2; exit 1; }
 	$(Q)test -n '$(BPFTOOL)' || { echo "bpftool is missing: make deps installs it" >&2; exit 1; }
 	$(Q)touch $@

@@ -61,6 +61,7 @@ enum xpt_output {
 	 */
 	XPT_OUTPUT_HTML = 10,
 	XPT_OUTPUT_PERFETTO = 11, /* Perfetto's protobuf trace */
+	XPT_OUTPUT_SQLITE = 12,	  /* a SQLite database of all that was recorded; of reports only */
 };
 
 /* Whose stacks a flame graph is made of, and what they weigh, in ns. Recordings have stacks where they were asked for. */

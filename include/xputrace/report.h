@@ -19,8 +19,8 @@ struct xpt_report_options {
 	const char *input;  /* recording; "-": standard input */
 	const char *output; /* trace to write; "-": standard output; NULL: none */
 	/*
-	 * Of it: XPT_OUTPUT_CHROME (also 0), XPT_OUTPUT_PERFETTO, XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV, XPT_OUTPUT_CSV, XPT_OUTPUT_HTML or that of a
-	 * flame graph.
+	 * Of it: XPT_OUTPUT_CHROME (also 0), XPT_OUTPUT_PERFETTO, XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV, XPT_OUTPUT_CSV, XPT_OUTPUT_HTML, XPT_OUTPUT_SQLITE
+	 * or that of a flame graph.
 	 */
 	enum xpt_output format;
 	enum xpt_level level;	/* of XPT_OUTPUT_QNN_CSV: XPT_LEVEL_BASIC, or all that was recorded */

@@ -20,7 +20,7 @@ INSIDE = {
     "code": ["format", "store"],
     "describe": ["reader", "runtime", "driver"],
     "target": ["elf", "tracepoint", "process", "probe"],
-    "report": ["trace", "chrome", "perfetto", "merge", "latency", "table", "flame"],
+    "report": ["trace", "chrome", "perfetto", "merge", "latency", "table", "flame", "sql"],
     "profile": ["trace", "trigger", "handle"],
     "session": ["reader", "attach", "collect", "code", "core", "offline", "continuous", "inspect"],
     "model": ["stream", "stats", "program", "operator", "device", "inference", "core"],

@@ -106,6 +106,7 @@ enum xpt_output flame_format(const char *path);
 bool is_flame_format(int format);
 bool is_page_name(const char *path);	 /* "night.html" */
 bool is_perfetto_name(const char *path); /* "trace.pftrace", "trace.pftrace.gz" */
+bool is_sqlite_name(const char *path);	 /* "out.db", "out.sqlite" */
 /* Prints that the trace was written, and what opens it. */
 void print_trace_written(const char *path, enum xpt_output format);
 

@@ -319,7 +319,7 @@ static int ask(void *context, const char *path, int flags)
 		return result;
 	if (CMSG_FIRSTHDR(&message) && control.header.cmsg_type == SCM_RIGHTS)
 		memcpy(&descriptor, CMSG_DATA(&control.header), sizeof(descriptor));
-	if (descriptor >= 0 && flags & O_CREAT && !(flags & O_EXCL))
+	if (descriptor >= 0 && flags & O_CREAT)
 		note_output(path, descriptor);
 	return descriptor >= 0 ? descriptor : -EMFILE;
 }

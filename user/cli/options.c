@@ -407,6 +407,7 @@ const char *output_name(enum xpt_output format)
 		[XPT_OUTPUT_FOLDED] = "folded",	  [XPT_OUTPUT_PPROF] = "pprof",
 		[XPT_OUTPUT_FLAME_SVG] = "svg",	  [XPT_OUTPUT_SPEEDSCOPE] = "speedscope",
 		[XPT_OUTPUT_HTML] = "html",	  [XPT_OUTPUT_PERFETTO] = "perfetto",
+		[XPT_OUTPUT_SQLITE] = "sqlite",
 	};
 
 	return names[format];
@@ -451,6 +452,13 @@ bool is_perfetto_name(const char *path)
 	return ends_with(path, length, ".pftrace");
 }
 
+bool is_sqlite_name(const char *path)
+{
+	size_t length = strlen(path);
+
+	return ends_with(path, length, ".db") || ends_with(path, length, ".sqlite");
+}
+
 void print_trace_written(const char *path, enum xpt_output format)
 {
 	static const char *const uses[] = {
@@ -464,6 +472,7 @@ void print_trace_written(const char *path, enum xpt_output format)
 		[XPT_OUTPUT_SPEEDSCOPE] = "open it in https://www.speedscope.app",
 		[XPT_OUTPUT_HTML] = "open it in a browser; it needs no network",
 		[XPT_OUTPUT_PERFETTO] = "open it in https://ui.perfetto.dev",
+		[XPT_OUTPUT_SQLITE] = "for sqlite3 and others that read SQLite: SELECT * FROM slowest LIMIT 10",
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);

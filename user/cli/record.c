@@ -298,6 +298,9 @@ int command_record(int argc, char **argv)
 					      record.flame ?
 						      "--flame requires --format folded, pprof, svg or speedscope" :
 						      "this format requires --flame WHAT");
+	if (record.format < 0 && is_sqlite_name(record.session.output))
+		return session_options_refuse(&line, "a database is made of a recording: record to FILE.xpt, then use "
+						     "`xputrace report FILE.xpt -o FILE.db`");
 	if (record.format < 0)
 		record.format = ends_with(record.session.output, ".xpt") ||
 						ends_with(record.session.output, ".xpt.gz") ?

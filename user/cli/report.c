@@ -51,16 +51,18 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 
 static const struct option_entry report_entries[] = {
 	{ 'o', "output", "FILE",
-	  "write a Chrome trace, or with a name that ends in .pftrace\nPerfetto's own format, in .html a page; -: on standard\noutput",
+	  "write a Chrome trace, or by the end of its name: .pftrace,\nPerfetto's own format; .html, a page; .db or .sqlite, a\n"
+	  "SQLite database; -: on standard output",
 	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
-	  "of the file: chrome (default); perfetto (of FILE.pftrace);\nhtml, one page for browsers (of FILE.html); csv, one row an\n"
-	  "inference; ort, as ONNX Runtime's own profiler writes;\nqnn-csv, as its QNN execution provider does; with --flame,\n"
-	  "whatever the file is called: folded, pprof, svg or\nspeedscope",
+	  "of the file: chrome (default); perfetto (of FILE.pftrace);\nhtml, one page for browsers (of FILE.html); sqlite (of\n"
+	  "FILE.db); csv, one row an inference; ort, as ONNX Runtime's\nown profiler writes; qnn-csv, as its QNN execution provider\n"
+	  "does; with --flame, whatever the file is called: folded,\npprof, svg or speedscope",
 	  OPTION_CHOICE, FIELD(options.format),
 	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
 		       { "perfetto", XPT_OUTPUT_PERFETTO },
 		       { "csv", XPT_OUTPUT_CSV },
+		       { "sqlite", XPT_OUTPUT_SQLITE },
 		       { "ort", XPT_OUTPUT_ORT },
 		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
 		       { "html", XPT_OUTPUT_HTML },
@@ -115,6 +117,7 @@ static const struct command_line report_line = {
 		"  xputrace report night.xpt --slowest 10 -o slow.json\n"
 		"  xputrace report night.xpt --program resnet50 --from 10s --to 20s --format csv -o latency.csv\n"
 		"  xputrace report night.xpt --html night.html\n"
+		"  xputrace report night.xpt -o night.db\n"
 		"  xputrace report night.xpt --flame inference --slowest 1% -o slow.svg\n\n"
 		"exit status: 0 reported, 1 failed or the recording was cut short, 2 wrong usage",
 };
@@ -137,6 +140,8 @@ static const char *contradiction(const struct xpt_report_options *options)
 		return "--level requires --format qnn-csv";
 	if (options->to && options->to <= options->from)
 		return "--to must be later than --from";
+	if (options->format == XPT_OUTPUT_SQLITE && !options->output)
+		return "--format sqlite requires a file: -o FILE, or -o - for standard output";
 	if (options->format == XPT_OUTPUT_CSV && !options->output)
 		return "--format csv requires a file: -o FILE, or -o - for standard output";
 	if (options->format == XPT_OUTPUT_HTML && !options->output)
@@ -236,6 +241,8 @@ int command_report(int argc, char **argv)
 		report.options.format = flame_format(report.options.output);
 	if (!report.options.format && report.options.output && is_perfetto_name(report.options.output))
 		report.options.format = XPT_OUTPUT_PERFETTO;
+	if (!report.options.format && report.options.output && is_sqlite_name(report.options.output))
+		report.options.format = XPT_OUTPUT_SQLITE;
 	reason = contradiction(&report.options);
 	if (reason)
 		return session_options_refuse(&report_line, reason);

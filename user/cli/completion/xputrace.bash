@@ -87,8 +87,8 @@ _xputrace() {
 		;;
 	--format)
 		local formats="table json"
-		[ "$command" = record ] && formats="chrome perfetto xpt none ort qnn-csv"
-		[ "$command" = report ] && formats="chrome perfetto csv ort qnn-csv"
+		[ "$command" = record ] && formats="chrome perfetto xpt html none ort qnn-csv"
+		[ "$command" = report ] && formats="chrome perfetto html sqlite csv ort qnn-csv"
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$current")
 		return
 		;;

@@ -341,6 +341,19 @@ static inline bool call_has(const struct event_call *call, enum xpt_meaning mean
 }
 
 /*
+ * Whether the call is an inference by itself, with no event of its own behind it: one that is not asynchronous, or that nothing will be
+ * waited for, as it has failed or is pending.
+ */
+static inline bool call_is_inference(const struct event_call *call)
+{
+	const enum xpt_role role = call->function->role;
+
+	if (!call->program || call->layer || call->no_end)
+		return false;
+	return role == XPT_ROLE_EXECUTE || ((role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH) && !call->flow_out);
+}
+
+/*
  * Whether what a call has begun is shown as a span up to its end. Launches that only a wait for their stream ends would be
  * many, over each other and with one and the same end.
  */

@@ -9,21 +9,6 @@ static bool has(__u32 have, enum xpt_meaning meaning)
 	return have & (1u << meaning);
 }
 
-static bool call_is_inference(const struct event_call *call)
-{
-	if (!call->program || call->layer || call->no_end)
-		return false;
-	switch (call->function->role) {
-	case XPT_ROLE_EXECUTE:
-		return true;
-	case XPT_ROLE_ENQUEUE: /* has failed or is pending, or no wait could name it: nothing will be waited for */
-	case XPT_ROLE_LAUNCH:
-		return !call->flow_out;
-	default:
-		return false;
-	}
-}
-
 static void read_device(const struct model_device_times *device, struct xpt_sample *sample)
 {
 	sample->time[XPT_TIME_SUBMIT_BEGINS] = device->submit_begins;

@@ -19,6 +19,7 @@
 #include "profile/handle/choice.h"
 #include "record/recording.h"
 #include "report/flame/flame.h"
+#include "report/sql/sql.h"
 #include "report/table/summary.h"
 #include "session/core/output.h"
 #include "session/offline/report_filter.h"
@@ -135,6 +136,7 @@ struct run {
 	struct table table;
 	struct flame *flame;
 	struct page *page;
+	struct sql *sql;
 	struct run *base; /* what the flame graph is compared with; NULL: nothing */
 };
 
@@ -302,6 +304,8 @@ static int open_outputs(struct run *run)
 		return open_page(run);
 	if (!options->output)
 		return 0;
+	if (options->format == XPT_OUTPUT_SQLITE)
+		return sql_open(run->log, options->output, recording_reader_info(run->last.reader), model, &run->sql);
 	if (options->format != XPT_OUTPUT_CSV) {
 		warned = output_trace(options->format, options->level) == &chrome_format && warn_of_size(run, limit);
 		error = event_file_open(run->log, output_trace(options->format, options->level), options->output,
@@ -338,6 +342,10 @@ static int report(struct run *run, bool twice)
 	}
 	if (run->table.filter) {
 		written = table_close(&run->table);
+		ending = written ?: ending;
+	}
+	if (run->sql) {
+		written = sql_close(run->sql, run->last.model, ending == -ENODATA ? 0 : ending);
 		ending = written ?: ending;
 	}
 	if (run->flame && options->output && (!ending || ending == -ENODATA)) {
