@@ -185,7 +185,7 @@ def test_tokens():
 def test_overflow_and_names():
     """Programs beyond --max-series are one, whose sums are theirs; names with anything in them stay labels."""
     names = [b'quote" back\\slash\nline', "日本語-model".encode(), b"\xff\xfe", b"plain"]
-    workload = standin("nrt", "--churn", 8, "--for", 2, "--rate", 100, "--names", write_names(names))
+    workload = standin("nrt", "--churn", 8, "--for", 1, "--rate", 100, "--names", write_names(names))
     with watching("--max-series", 2, "--budget", "none", pids=[workload.pid]) as agent:
         workload.go()
         workload.results()
@@ -193,7 +193,7 @@ def test_overflow_and_names():
         head, text = agent.get()
         programs = by_program(parse(text))
         assert len(programs) == 3 and programs["other"] > 0 and "charset=utf-8" in head, programs
-    workload = standin("nrt", "--churn", 8, "--for", 2, "--rate", 100, "--names", write_names(names))
+    workload = standin("nrt", "--churn", 8, "--for", 1, "--rate", 100, "--names", write_names(names))
     with watching("--budget", "none", pids=[workload.pid]) as agent:
         workload.go()
         workload.results()

@@ -17,7 +17,7 @@
 struct agent_metrics;
 
 /* kernels: each kernel has a series of its own, too. 0 or -ENOMEM. */
-int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics **metrics);
+int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics **result);
 void agent_metrics_free(struct agent_metrics *metrics);
 /* Adds a report, and reads devices and the state of the session. */
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
@@ -36,7 +36,7 @@ struct agent_server;
 /* NULL: it can be listened on "PORT", "ADDRESS:PORT", "[ADDRESS]:PORT", "unix:PATH"; else why not. */
 const char *agent_listen_refused(const char *where);
 /* Listens, and serves /metrics in a thread without capabilities until the end. -errno: the address cannot be used. */
-int agent_server_create(const char *where, struct agent_metrics *metrics, struct agent_server **server);
+int agent_server_create(const char *where, struct agent_metrics *metrics, struct agent_server **result);
 /* Cuts off clients that take too long; to be called every now and then. */
 void agent_server_tick(struct agent_server *server);
 void agent_server_destroy(struct agent_server *server); /* NULL is allowed */

@@ -43,7 +43,10 @@ static const struct {
 	enum value first;
 	unsigned int count;
 } counters[] = {
-	{ { "xputrace_inferences", NULL, "Inferences that ended, recorded or not.", METRIC_COUNTER }, INFERENCES, 1 },
+	{ { "xputrace_inferences", NULL, "Inferences that ended, recorded or not; without those of detached functions.",
+	    METRIC_COUNTER },
+	  INFERENCES,
+	  1 },
 	{ { "xputrace_inferences_recorded", NULL,
 	    "Inferences that were recorded: all but what the budget left out and what was lost.", METRIC_COUNTER },
 	  RECORDED,
