@@ -142,6 +142,13 @@ XPT_API int xpt_latencies_merge(struct xpt_latencies *into, const struct xpt_lat
 XPT_API int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_column column,
 			      struct xpt_column_summary *summary);
 
+/*
+ * How many values were at most each of the bounds, which are in the column's unit and ascend: within 1 %, as quantiles are; exact where all
+ * or none were. counts: as many as bounds. Errors as xpt_latencies_get().
+ */
+XPT_API int xpt_latencies_buckets(const struct xpt_latencies *latencies, enum xpt_column column, const double *bounds,
+				  size_t bound_count, uint64_t *counts);
+
 /* One program in one report. */
 struct xpt_program_report {
 	uint32_t id; /* unique in the session, from 1; 0: all those together that had no room in report_bytes */
@@ -169,6 +176,7 @@ struct xpt_program_report {
 	const struct xpt_latencies *latencies; /* of the samples taken; never NULL */
 	uint64_t timed;			       /* samples taken with jobs that have all ended */
 	uint64_t queue_time, device_time;      /* ns, sums over these: see struct xpt_sample */
+	uint64_t is_kernel; /* non-zero: its runtime runs kernels, not models: programs are many, with names of functions */
 };
 
 enum xpt_profile_end {

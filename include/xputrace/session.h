@@ -144,9 +144,21 @@ struct xpt_session_status {
 	uint64_t lost;		/* records, for whatever cause */
 	uint64_t waiting;	/* reports that wait for their callback */
 	uint64_t waiting_bytes;
+	/*
+	 * CPU time so far, ns, as a budget measures it every second: that which tracing has added to the targets, that of the thread that
+	 * collects, and that of the targets, the added one included. All 0: there is no budget.
+	 */
+	uint64_t added_time, collector_time, targets_time;
 };
 /* Fills in as much of status as its size covers. -EINVAL: it has none. */
 XPT_API int xpt_session_status(struct xpt_session *session, struct xpt_session_status *status);
+
+/*
+ * Visits the causes for which records were lost, with a name of each and how many (docs/troubleshooting.md); they add up to lost. A
+ * non-zero return ends the walk and is returned. visit must not call back.
+ */
+XPT_API int xpt_session_losses(struct xpt_session *session,
+			       int (*visit)(void *context, const char *cause, uint64_t count), void *context);
 
 /* Visits the programs that are known now; a non-zero return ends the walk and is returned. visit must not call back. */
 XPT_API int xpt_session_programs(struct xpt_session *session,

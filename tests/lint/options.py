@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 CLI = pathlib.Path(__file__).resolve().parents[2] / "user" / "cli"
-COMMANDS = ["record", "profile", "stream", "top", "continuous", "inspect", "codeobj", "counters", "report", "explain", "diff",
+COMMANDS = ["record", "profile", "stream", "top", "agent", "continuous", "inspect", "codeobj", "counters", "report", "explain", "diff",
             "merge",
             "list", "check"]
 

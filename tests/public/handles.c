@@ -467,6 +467,13 @@ static int count_program(void *context, const struct xpt_program_info *program)
 	return 0;
 }
 
+static int add_loss(void *context, const char *cause, uint64_t count)
+{
+	CHECK(*cause && count, "%llu lost for \"%s\"", (unsigned long long)count, cause);
+	*(uint64_t *)context += count;
+	return 0;
+}
+
 /* What a session tells while it runs, and how waits end. */
 static void test_session(void)
 {
@@ -474,6 +481,7 @@ static void test_session(void)
 	struct xpt_session *session = open_session(target.pid, on_message);
 	struct xpt_session_status status = { .size = sizeof(status) };
 	struct streamed all;
+	uint64_t lost = 0;
 	int programs = 0;
 
 	open_stream(&all, session, "", 0, 1, on_streamed);
@@ -488,6 +496,9 @@ static void test_session(void)
 	      status.programs, (unsigned long long)status.calls);
 	CHECK_IS(xpt_session_programs(session, count_program, &programs), 0);
 	CHECK_IS(programs, 2);
+	CHECK_IS(xpt_session_losses(session, add_loss, &lost), 0);
+	CHECK(lost >= status.lost && !status.targets_time, "%llu of %llu lost", (unsigned long long)lost,
+	      (unsigned long long)status.lost);
 	CHECK_IS(xpt_session_command_status(session), -1);
 	target_stop(&target);
 	CHECK_IS(xpt_session_wait(session, XPT_FOREVER), 1);

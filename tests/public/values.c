@@ -55,7 +55,8 @@ static void test_latencies(void)
 	struct xpt_latencies *all = xpt_latencies_create(),
 			     *parts[2] = { xpt_latencies_create(), xpt_latencies_create() };
 	struct xpt_column_summary sum = { .size = sizeof(sum) }, merged = { .size = sizeof(merged) };
-	uint64_t i;
+	const double bounds[] = { 0.5, 250, 1000 };
+	uint64_t i, counts[3];
 
 	/* 1 to 1000 us: every figure is known. */
 	for (i = 1; i <= 1000; i++) {
@@ -77,6 +78,11 @@ static void test_latencies(void)
 	      "merging changes the quantiles");
 	CHECK(fabs(sum.mean - merged.mean) < 1e-6 && fabs(sum.deviation - merged.deviation) < 1e-3,
 	      "merging changes mean or deviation");
+	CHECK_IS(xpt_latencies_buckets(all, XPT_COLUMN_TOTAL_ROUND_TRIP, bounds, 3, counts), 0);
+	CHECK(counts[0] == 0 && counts[1] >= 247 && counts[1] <= 253 && counts[2] == 1000, "%llu of 250",
+	      (unsigned long long)counts[1]);
+	CHECK_IS(xpt_latencies_buckets(all, XPT_COLUMN_SUBMIT, bounds, 3, counts), -ENODATA);
+	CHECK_IS(xpt_latencies_buckets(all, (enum xpt_column)XPT_COLUMNS, bounds, 3, counts), -EINVAL);
 	CHECK_IS(xpt_latencies_get(all, XPT_COLUMN_SUBMIT, &sum), -ENODATA);
 	CHECK_IS(xpt_latencies_get(all, (enum xpt_column)XPT_COLUMNS, &sum), -EINVAL);
 	xpt_latencies_free(all);

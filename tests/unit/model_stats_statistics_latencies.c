@@ -387,3 +387,30 @@ Test(model_stats_statistics_latencies, columns_that_are_never_seen_cost_nothing)
 	cr_assert_lt(after.uordblks - before.uordblks, 2048, "one column only");
 	xpt_latencies_free(latencies);
 }
+
+Test(model_stats_statistics_latencies, buckets)
+{
+	static const double bounds[] = { 0, 1, 2.5, 10, 100, 999.9, 1000, 1e18, 1e300 };
+	struct xpt_latencies *latencies = xpt_latencies_create();
+	struct xpt_sample sample = { .size = sizeof(sample), .time = { 1000 } };
+	uint64_t counts[sizeof(bounds) / sizeof(bounds[0])];
+
+	cr_assert_eq(xpt_latencies_buckets(latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, bounds, 9, counts), -ENODATA);
+	cr_assert_eq(xpt_latencies_buckets(latencies, XPT_COLUMNS, bounds, 9, counts), -EINVAL);
+	for (unsigned int i = 1; i <= 1000; i++) { /* 1 to 1000 us */
+		sample.time[XPT_TIME_CALL_ENDS] = 1000 + i * 1000;
+		cr_assert_eq(xpt_latencies_add(latencies, &sample), 0);
+	}
+	cr_assert_eq(xpt_latencies_buckets(latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, bounds, 9, counts), 0);
+	for (size_t i = 0; i < 9; i++) {
+		double exact = fmin(floor(bounds[i]), 1000);
+
+		cr_expect(fabs((double)counts[i] - exact) <= 0.01 * exact + 1, "%g: %g, %g expected", bounds[i],
+			  (double)counts[i], exact);
+		cr_expect(!i || counts[i] >= counts[i - 1]);
+	}
+	cr_assert_eq(counts[0], 0);
+	cr_assert_eq(counts[6], 1000);
+	cr_assert_eq(counts[8], 1000);
+	xpt_latencies_free(latencies);
+}

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include <xputrace/counters.h>
 #include <xputrace/error.h>
 #include <xputrace/profile_report.h>
 #include <xputrace/recording.h>
@@ -19,6 +20,7 @@ int command_record(int argc, char **argv);
 int command_profile(int argc, char **argv);
 int command_stream(int argc, char **argv);
 int command_top(int argc, char **argv);
+int command_agent(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_explain(int argc, char **argv);
 int command_merge(int argc, char **argv);
@@ -199,6 +201,9 @@ void status_line_draw(struct status_line *line, const struct running_figures *fi
 /* Prints how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
 void print_command_status(char *const *command, int status);
 
+/* Notifies the service manager (NOTIFY_SOCKET), if there is one, that the command is ready. */
+void notify_manager(void);
+
 /* ---- rights ---- */
 
 /*
@@ -233,6 +238,9 @@ void confined_begin(const struct confined_file *files, unsigned int count);
 
 /* Bytes of an output that was opened since; -1: it is no regular file. */
 long long confined_output_size(const char *path);
+
+/* Those of the wanted counters that the device reports, started; NULL: none. */
+struct xpt_counters *device_counters_start(int gpu_index, const char *const *wanted, size_t count);
 
 /* ---- what was recorded: sums for each program, printed as a table ---- */
 

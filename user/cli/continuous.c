@@ -89,7 +89,7 @@ static void service_background(void)
 	waiting = ends[1];
 }
 
-static void notify_manager(void)
+void notify_manager(void)
 {
 	const char *path = getenv("NOTIFY_SOCKET"), ready[] = "READY=1";
 	struct sockaddr_un address = { .sun_family = AF_UNIX };

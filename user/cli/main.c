@@ -94,6 +94,7 @@ static const struct {
 	{ "profile", "record N inferences of one program: latency CSV or Chrome trace", command_profile },
 	{ "stream", "report on chosen programs at an interval (default: 500 ms)", command_stream },
 	{ "top", "show live what each program does: rate, latency, states, device time", command_top },
+	{ "agent", "export metrics of all programs and devices: Prometheus, OpenMetrics, textfile", command_agent },
 	{ "continuous", "flight recorder: record into memory, save the last seconds when asked", command_continuous },
 	{ "inspect", "record processes, and write a directory of results for each at the end", command_inspect },
 	{ "codeobj", "record the code objects that are loaded onto devices, with what is in them", command_codeobj },

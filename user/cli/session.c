@@ -250,7 +250,7 @@ const struct option_entry collect_options[] = {
 	{ .group = wait_options },
 	{ 0, "budget", "PERCENT",
 	  "CPU time that tracing and the collector may take, as a share\nof the targets', 0.1 to 100; none (default: none; of\n"
-	  "continuous: 2)",
+	  "agent and continuous: 2)",
 	  OPTION_CALLBACK, FIELD(budget), .take = take_budget, .expected = "a percentage from 0.1 to 100, or none" },
 	{}
 };

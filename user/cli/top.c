@@ -441,32 +441,40 @@ static const char *const device_counters[] = { "busy", "jobs", "memory_used", "e
 
 enum { DEVICE_COUNTERS = sizeof(device_counters) / sizeof(*device_counters) };
 
+struct xpt_counters *device_counters_start(int gpu_index, const char *const *wanted, size_t count)
+{
+	const char *names[count];
+	struct xpt_counters *counters;
+	size_t found = 0;
+
+	/* Each alone first: a device does not report all of them. */
+	for (size_t i = 0; i < count; i++) {
+		if (xpt_counters_create(&wanted[i], 1, XPT_COUNTERS_ALL, gpu_index, &counters))
+			continue;
+		xpt_counters_destroy(counters);
+		names[found++] = wanted[i];
+	}
+	if (!found || xpt_counters_create(names, found, XPT_COUNTERS_ALL, gpu_index, &counters))
+		return NULL;
+	if (!xpt_counters_start(counters))
+		return counters;
+	xpt_counters_destroy(counters);
+	return NULL;
+}
+
 static int on_device(void *context, const struct xpt_device_info *info)
 {
 	struct top *top = context;
 	struct top_device *device = &top->devices[top->device_count];
-	const char *names[DEVICE_COUNTERS];
 	const char *node = strrchr(info->node, '/');
 
 	if (top->device_count == TOP_DEVICES_MAX)
 		return 1;
-	*device = (struct top_device){ 0 };
-	/* Each alone first: a device does not report all of them. */
-	for (size_t i = 0; i < DEVICE_COUNTERS; i++) {
-		struct xpt_counters *one;
-
-		if (xpt_counters_create(&device_counters[i], 1, XPT_COUNTERS_ALL, info->index, &one))
-			continue;
-		xpt_counters_destroy(one);
-		names[device->count++] = device_counters[i];
-	}
-	if (!device->count ||
-	    xpt_counters_create(names, device->count, XPT_COUNTERS_ALL, info->index, &device->counters))
+	*device = (struct top_device){ .counters = device_counters_start(info->index, device_counters,
+									 DEVICE_COUNTERS) };
+	if (!device->counters)
 		return 0;
-	if (xpt_counters_start(device->counters)) {
-		xpt_counters_destroy(device->counters);
-		return 0;
-	}
+	device->count = xpt_counters_count(device->counters);
 	copy_name(device->name, sizeof(device->name), node ? node + 1 : info->address);
 	copy_name(device->driver, sizeof(device->driver), info->driver);
 	top->device_count++;

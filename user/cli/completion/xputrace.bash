@@ -35,7 +35,7 @@ _xputrace_instances() {
 
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream top continuous inspect codeobj counters report explain diff merge list check"
+	local commands="record profile stream top agent continuous inspect codeobj counters report explain diff merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --why --budget --quiet --verbose --help --"
 	local written="-d --output --duration --summary-json"
@@ -47,7 +47,7 @@ _xputrace() {
 	fi
 	# After "--" a command of its own begins.
 	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [[ $command =~ ^(record|profile|stream|top|continuous|inspect|codeobj|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
+		if [[ $command =~ ^(record|profile|stream|top|agent|continuous|inspect|codeobj|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
@@ -69,7 +69,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "command own" -- "$current")
 		return
 		;;
-	-o | --output | --output-dir | --save-dir | -f | --file | -r | --runtime | --driver)
+	-o | --output | --output-dir | --save-dir | --textfile | -f | --file | -r | --runtime | --driver)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
@@ -140,7 +140,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit)
+	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit | -l | --listen | --interval | --max-series)
 		return
 		;;
 	esac
@@ -156,6 +156,9 @@ _xputrace() {
 		;;
 	top)
 		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -d -n -r -b -v -h --pid --process --all-processes --match --interval --batch --tables --save-dir --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
+		;;
+	agent)
+		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -l -d -r -b -v -h --pid --process --all-processes --match --listen --textfile --interval --max-series --kernels --duration --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
 		;;
 	continuous)
 		local answered="-h --instance --timeout --help"

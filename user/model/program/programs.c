@@ -103,6 +103,7 @@ static struct program *program_create(struct process *process, const struct runt
 	program->view.process = &process->view;
 	program->view.runtime = runtime->name;
 	program->view.runtime_index = runtime->index;
+	program->view.kernel = !runtime->models;
 	program->view.handle = handle;
 	program->view.name = program->description;
 	return program;

@@ -245,6 +245,25 @@ __u64 statistics_quantile(const struct statistics *statistics, double quantile)
 	return statistics->max;
 }
 
+__u64 statistics_up_to(const struct statistics *statistics, __u64 value)
+{
+	__u64 seen = 0;
+
+	if (!statistics->count || value < statistics->min)
+		return 0;
+	if (value >= statistics->max)
+		return statistics->count;
+	for (unsigned int row = 0; row <= row_of(value); row++) {
+		const __u64 *counts = statistics->row_slot[row] ? statistics->rows[statistics->row_slot[row] - 1] :
+								  NULL;
+
+		for (unsigned int column = 0; counts && column < COLUMNS; column++)
+			if (column_middle(row, column) <= value)
+				seen += counts[column];
+	}
+	return seen;
+}
+
 /* What is derived from the times of a sample, and what many samples add up to. */
 
 enum derivation {
@@ -500,4 +519,25 @@ int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_column col
 		.deviation = statistics_deviation(statistics) / divisor,
 	};
 	return options_give(summary, &known, sizeof(known));
+}
+
+int xpt_latencies_buckets(const struct xpt_latencies *latencies, enum xpt_column column, const double *bounds,
+			  size_t bound_count, uint64_t *counts)
+{
+	const struct statistics *statistics;
+
+	if (!column_exists(column))
+		return -EINVAL;
+	statistics = latencies->column[column];
+	if (!statistics || !statistics_count(statistics))
+		return -ENODATA;
+	for (size_t i = 0; i < bound_count; i++) {
+		double bound = bounds[i] * unit(column);
+
+		/* A bound of 0.3 us is 300 ns, although the double is a little less. */
+		counts[i] = bound < 0	    ? 0 :
+			    bound >= 0x1p63 ? statistics_count(statistics) :
+					      statistics_up_to(statistics, (__u64)(bound + bound * 1e-12));
+	}
+	return 0;
 }

@@ -258,6 +258,7 @@ struct model_program {
 	size_t name_length;	 /* bytes of name without its number; 0: it has none */
 	unsigned int number; /* of those with this name that live at the same time in its process, from 1; see above */
 	bool named;	     /* it has a name of its own */
+	bool kernel;	     /* its runtime runs kernels, not models */
 	__u32 fingerprint;   /* of the operators of an inference, 0: not known; of another process or order the same */
 	enum name_source name_source;
 	enum xpt_role role; /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */

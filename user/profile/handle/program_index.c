@@ -112,7 +112,8 @@ static struct entry *entry_create(const struct model_program *program)
 				       .tgid = program->process->tgid,
 				       .runtime = program->runtime,
 				       .handle = program->handle,
-				       .generation = program->generation };
+				       .generation = program->generation,
+				       .kernel = program->kernel };
 	struct entry *entry = calloc(1, sizeof(*entry));
 
 	if (!entry)

@@ -19,6 +19,7 @@ struct identity {
 	const char *runtime; /* the model's */
 	__u64 handle;
 	unsigned int generation;
+	bool kernel;
 	const char *name, *process; /* in text */
 	char text[];
 };

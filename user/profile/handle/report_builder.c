@@ -653,6 +653,7 @@ static void fill_program(struct xpt_program_report *program, const struct row *r
 	program->pid = (pid_t)identity->tgid;
 	program->handle = identity->handle;
 	program->generation = identity->generation;
+	program->is_kernel = identity->kernel;
 }
 
 /* A document without events is one, too. */

@@ -412,6 +412,15 @@ static void divide_added(struct budget *budget)
 			total->shown += (budget->added - own) * total->cpu / cpu;
 }
 
+struct budget_times budget_times(const struct budget *budget)
+{
+	if (!budget)
+		return (struct budget_times){ 0 };
+	return (struct budget_times){ .added = (__u64)budget->added,
+				      .collector = budget->cpu - budget->cpu_at_start,
+				      .targets = (__u64)budget->targets };
+}
+
 void budget_json(struct budget *budget, struct text *json)
 {
 	if (!budget)

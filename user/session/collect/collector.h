@@ -124,6 +124,11 @@ void budget_look(struct budget *budget);  /* measures if it is due, and changes 
 /* A process has ended; before its probes are given up. */
 void budget_forget(struct budget *budget, const struct followed *followed);
 void budget_stop(struct budget *budget); /* before the probes are removed: measures for the last time */
+/* CPU time so far, ns. */
+struct budget_times {
+	__u64 added, collector, targets;
+};
+struct budget_times budget_times(const struct budget *budget); /* NULL: zeros */
 /* Member "budget" of the END record. */
 void budget_json(struct budget *budget, struct text *json);
 
@@ -298,6 +303,7 @@ struct collector {
 	__u64 lost; /* sum of all causes */
 	__u64 last_loss_time;
 	__u64 losses[XPT_LOSS_MAX];   /* as last read */
+	__u64 lost_for[XPT_LOSS_MAX]; /* of these and of others */
 	size_t searched_before;	      /* files, when tracing began */
 	__u64 *spec_calls;	      /* by spec: recorded */
 	struct kern_cost *spec_costs; /* by spec: as the latest COST record has it; 0: there is none */

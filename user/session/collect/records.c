@@ -283,6 +283,7 @@ void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
 	struct xpt_record_lost record = records_loss(collector, cause, count);
 
 	collector->lost += count;
+	collector->lost_for[cause] += count;
 	collector_pass(collector, &record.header);
 }
 

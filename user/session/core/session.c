@@ -645,6 +645,7 @@ int xpt_session_status(struct xpt_session *session, struct xpt_session_status *s
 {
 	const struct profiler *profiler = session->profiler;
 	struct xpt_session_status now = {};
+	struct budget_times times;
 
 	pthread_mutex_lock(&session->lock);
 	if (session->started)
@@ -655,8 +656,25 @@ int xpt_session_status(struct xpt_session *session, struct xpt_session_status *s
 	now.lost = session->collector->lost;
 	now.waiting = profiler->waiting;
 	now.waiting_bytes = profiler->waiting_bytes;
+	times = budget_times(session->collector->budget);
+	now.added_time = times.added;
+	now.collector_time = times.collector;
+	now.targets_time = times.targets;
 	pthread_mutex_unlock(&session->lock);
 	return options_give(status, &now, sizeof(now));
+}
+
+int xpt_session_losses(struct xpt_session *session, int (*visit)(void *context, const char *cause, uint64_t count),
+		       void *context)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&session->lock);
+	for (enum xpt_loss cause = 0; !result && cause < XPT_LOSS_MAX; cause++)
+		if (session->collector->lost_for[cause])
+			result = visit(context, loss_name(cause), session->collector->lost_for[cause]);
+	pthread_mutex_unlock(&session->lock);
+	return result;
 }
 
 int xpt_session_programs(struct xpt_session *session,

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""xputrace agent: metrics against what workloads say they did; clients that are slow, wrong or gone; a real Prometheus."""
+
+import collections
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import urllib.parse
+import urllib.request
+
+from harness import WAITING, XPUTRACE, Process, Skip, need, run, scratch, standin, wait_until, workload_path
+from reports import made_by, write_names
+from test_tokens import PATIENT, batches
+from test_top import failures
+
+RUNS = "xputrace_inferences_total"
+SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)$')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"')
+
+
+def parse(text):
+    """Samples by name: labels and value each. Every line is one, or a comment of a family."""
+    samples = collections.defaultdict(list)
+    for line in text.splitlines():
+        if line.startswith("# "):
+            assert re.match(r"# (HELP|TYPE|UNIT) [a-z_]+ .|# EOF$", line), line
+            continue
+        match = SAMPLE.match(line)
+        assert match, line
+        labels = {name: re.sub(r"\\(.)", lambda one: "\n" if one.group(1) == "n" else one.group(1), value)
+                  for name, value in LABEL.findall(match.group(2) or "")}
+        samples[match.group(1)].append((labels, float(match.group(3))))
+    return samples
+
+
+def by_program(samples, name=RUNS, **wanted):
+    """Sums of a metric by program, of samples with these labels."""
+    sums = collections.Counter()
+    for labels, value in samples[name]:
+        if all(labels.get(key) == each for key, each in wanted.items()):
+            sums[labels["program"]] += value
+    return dict(sums)
+
+
+def made_programs(results):
+    made = collections.Counter()
+    for (_, name, _), count in made_by(results).items():
+        made[name] += count
+    return dict(made)
+
+
+class Agent(Process):
+    """Listens on a Unix socket of its own; traces everything that it is given."""
+
+    def __init__(self, *options, pids=(), listen=None):
+        self.path = os.path.join(scratch(passing=True), "agent")
+        words = [need(XPUTRACE, "collector"), "agent", "--interval", "200ms", "--listen", listen or "unix:" + self.path, *WAITING]
+        if pids:
+            words += ["-p", ",".join(str(pid) for pid in pids)]
+        super().__init__(words + [str(word) for word in options])
+        self.wait_line("stderr", "metrics are at")
+
+    def request(self, text, timeout=20):
+        """The whole answer to the bytes."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(timeout)
+            client.connect(self.path)
+            client.sendall(text.encode())
+            answer = b""
+            while True:
+                part = client.recv(1 << 16)
+                if not part:
+                    return answer.decode()
+                answer += part
+
+    def get(self, path="/metrics", headers=""):
+        """Status line with headers, and body."""
+        head, _, body = self.request("GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (path, headers)).partition("\r\n\r\n")
+        return head, body
+
+    def samples(self):
+        return parse(self.get()[1])
+
+    def stop(self):
+        self.signal(signal.SIGTERM)
+        assert not self.wait(), self.stderr
+        assert not os.path.exists(self.path), "its socket is left"
+
+
+@contextlib.contextmanager
+def watching(*options, pids=(), **agent_options):
+    """An agent that goes on when its workload has ended, as another one is there."""
+    idle = standin("nrt", "--calls", 1)
+    agent = Agent(*options, pids=[idle.pid, *pids], **agent_options)
+    yield agent
+    agent.stop()
+    idle.kill()
+
+
+def check_histograms(samples, name="xputrace_inference_duration_seconds"):
+    """Buckets do not fall, and the last one is the count."""
+    buckets = collections.defaultdict(list)
+    for labels, value in samples[name + "_bucket"]:
+        key = tuple(sorted((label, each) for label, each in labels.items() if label != "le"))
+        buckets[key].append((float(labels["le"]), value))
+    counts = {tuple(sorted(labels.items())): value for labels, value in samples[name + "_count"]}
+    assert set(buckets) == set(counts)
+    for key, listed in buckets.items():
+        assert listed == sorted(listed) and [value for _, value in listed] == sorted(value for _, value in listed), listed
+        assert listed[-1] == (float("inf"), counts[key]), (listed, counts[key])
+
+
+def promtool(*arguments, text):
+    if not shutil.which("promtool"):
+        raise Skip("promtool is not there (package prometheus)")
+    done = subprocess.run(["promtool", *arguments], input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert not done.returncode and not done.stdout, done.stdout
+
+
+# ---- figures ----
+
+def test_counts():
+    """Inferences, errors, durations and states of programs, in both formats; nothing is lost, and the textfile has the same."""
+    textfile = os.path.join(scratch(), "x.prom")
+    workload = standin("nrt", "--calls", 150, "--threads", 2, "--fail-every", 7, "--rate", 300)
+    with watching("--textfile", textfile, "--budget", "none", pids=[workload.pid]) as agent:
+        workload.go()
+        results = workload.results()
+        made = made_programs(results)
+        wait_until(lambda: sum(by_program(agent.samples()).values()) == sum(made.values()), "all inferences are there")
+        head, text = agent.get()
+        assert "text/plain; version=0.0.4" in head, head
+        samples = parse(text)
+        assert by_program(samples, runtime="nrt", process="workload") == made
+        assert by_program(samples, "xputrace_inference_errors_total") == dict(failures(results))
+        assert by_program(samples, "xputrace_inference_duration_seconds_count") == made
+        check_histograms(samples)
+        for program, seconds in by_program(samples, "xputrace_inference_duration_seconds_sum").items():
+            states = sum(by_program(samples, "xputrace_inference_%s_seconds_total" % state)[program]
+                         for state in ("cpu", "waited", "blocked"))
+            assert 0 < states <= 1.02 * seconds, (program, states, seconds)  # between enqueue and wait there is none
+        assert "xputrace_overhead_ratio" not in samples and "xputrace_events_lost_total" not in samples, samples
+        check_openmetrics(agent, made)
+    with open(textfile, encoding="utf-8") as file:
+        assert by_program(parse(file.read())) == made
+    assert stat.S_IMODE(os.stat(textfile).st_mode) == 0o644
+    assert os.listdir(os.path.dirname(textfile)) == ["x.prom"]
+
+
+def check_openmetrics(agent, made):
+    head, text = agent.get(headers="Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n")
+    assert "application/openmetrics-text; version=1.0.0" in head and text.endswith("\n# EOF\n"), head
+    samples = parse(text)
+    assert by_program(samples) == made
+    started = samples["xputrace_process_start_time_seconds"][0][1]
+    assert samples["xputrace_inferences_created"] and all(value >= started for _, value in samples["xputrace_inferences_created"])
+
+
+def test_tokens():
+    """Tokens of prompts and answers, and their times, of a command; the file has them when it has ended."""
+    textfile = os.path.join(scratch(), "x.prom")
+    done = run([need(XPUTRACE, "collector"), "agent", "--listen", "none", "--textfile", textfile, "--budget", "none", *PATIENT, "--",
+                workload_path("tokens")])
+    assert not done.status, done.stderr
+    with open(textfile, encoding="utf-8") as file:
+        text = file.read()
+    samples = parse(text)
+    listed = [batch for each in batches(done.stdout).values() for batch in each]
+    for kind, phase in (("input", "prefill"), ("output", "decode")):
+        said = sum(batch.tokens for batch in listed if batch.phase == phase)
+        assert sum(by_program(samples, "xputrace_tokens_total", gen_ai_token_type=kind).values()) == said, samples
+    for name, field in (("first_token", "time_to_first_token"), ("output_token", "time_per_output_token")):
+        metric = "gen_ai_server_%s_seconds" % field
+        check_histograms(samples, metric)
+        assert samples[metric + "_count"][0][1] == sum(getattr(batch, name) is not None for batch in listed)
+    promtool("check", "metrics", text=text)
+
+
+def test_overflow_and_names():
+    """Programs beyond --max-series are one, whose sums are theirs; names with anything in them stay labels."""
+    names = [b'quote" back\\slash\nline', "日本語-model".encode(), b"\xff\xfe", b"plain"]
+    workload = standin("nrt", "--churn", 8, "--for", 1, "--rate", 100, "--names", write_names(names))
+    with watching("--max-series", 2, "--budget", "none", pids=[workload.pid]) as agent:
+        workload.go()
+        workload.results()
+        wait_until(lambda: agent.samples()["xputrace_series_dropped_total"][0][1] == 2, "two programs are dropped")
+        head, text = agent.get()
+        programs = by_program(parse(text))
+        assert len(programs) == 3 and programs["other"] > 0 and "charset=utf-8" in head, programs
+    workload = standin("nrt", "--churn", 8, "--for", 1, "--rate", 100, "--names", write_names(names))
+    with watching("--budget", "none", pids=[workload.pid]) as agent:
+        workload.go()
+        workload.results()
+        said = {name.decode("utf-8", "replace") for name in names}
+        wait_until(lambda: said <= set(by_program(agent.samples())), "every name is a label")
+
+
+def test_kernels():
+    """Names of kernels are labels only where that is asked for."""
+    workload = standin("hip", "--calls", 50)
+    with watching("--budget", "none", pids=[workload.pid]) as agent, \
+            watching("--budget", "none", "--kernels", pids=[workload.pid]) as other:
+        workload.go()
+        workload.results()
+        wait_until(lambda: by_program(other.samples(), runtime="hip"), "kernels with names")
+        named = by_program(other.samples(), runtime="hip")
+        wait_until(lambda: sum(by_program(agent.samples(), runtime="hip").values()) == sum(named.values()), "the same kernels")
+        assert "kernels" not in named and set(by_program(agent.samples(), runtime="hip")) == {"kernels"}, named
+
+
+def test_container():
+    """A control group as containerd makes them, and a process in it."""
+    identity, pod = "8c2b1ae0cf1f5b6b" * 4, "2d3a5f0e-7c41-4b8e-9a52-0f6f2c7b1e9d"
+    made = []
+    workload = standin("nrt", "--calls", 0, "--rate", 100)
+    try:
+        for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
+            if os.path.exists(os.path.join(root, "cgroup.procs")):
+                break
+        path = root
+        for part in ("kubepods", "pod" + pod, identity):
+            path = os.path.join(path, part)
+            if not os.path.exists(path):
+                os.mkdir(path)
+                made.append(path)
+        with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(str(workload.pid))
+    except OSError as error:
+        for path in reversed(made):
+            os.rmdir(path)
+        workload.kill()
+        raise Skip("control groups cannot be made: %s" % error) from None
+    try:
+        with watching("--budget", "none", pids=[workload.pid]) as agent:
+            workload.go()
+            wait_until(lambda: agent.samples()[RUNS], "inferences")
+            labels = agent.samples()[RUNS][0][0]
+            assert (labels.get("container"), labels.get("pod_uid")) == (identity, pod), labels
+            workload.stop()
+    finally:
+        for path in reversed(made):
+            wait_until(lambda path=path: not os.path.exists(path) or remove(path), "the control group is empty")
+
+
+def remove(path):
+    try:
+        os.rmdir(path)
+    except OSError:
+        return False
+    return True
+
+
+# ---- clients ----
+
+def test_clients():
+    """Half-open and slow clients hold up nobody, nor the end; wrong requests get an answer."""
+    with watching() as agent:
+        held = []
+        for part in [b"", b"GET /metr", b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 1000] * 8:
+            held.append(socket.socket(socket.AF_UNIX))
+            held[-1].connect(agent.path)
+            held[-1].sendall(part)
+        assert "200 OK" in agent.get()[0]
+        assert "404" in agent.get("/other")[0] and "200" in agent.get("/")[0]
+        head = agent.request("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert "200 OK" in head and head.endswith("\r\n\r\n"), head
+        answer = agent.request("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert "405" in answer and "Allow: GET, HEAD" in answer, answer
+        with contextlib.suppress(OSError):  # it may be cut off before it has sent all
+            assert " 4" in agent.request("GET /metrics HTTP/1.1\r\nX: %s\r\n\r\n" % ("y" * 100000)).partition("\r\n")[0]
+        status = stat.S_IMODE(os.stat(agent.path).st_mode)
+        assert status == 0o660, oct(status)
+        threads = "/proc/%d/task" % agent.pid
+        rights = {open_line(os.path.join(threads, thread, "status"), "CapEff:") for thread in os.listdir(threads)}
+        assert "0000000000000000" in rights, "no thread is without capabilities: %s" % rights
+    for client in held:
+        client.close()
+
+
+def open_line(path, key):
+    with open(path, encoding="utf-8") as file:
+        return next(line.split()[1] for line in file if line.startswith(key))
+
+
+def test_wrong_use():
+    """Refused with what is wrong; a socket in use, and a file in the way, are not taken."""
+    for options, text in ((["--listen", "nowhere"], "expected PORT"), (["--listen", "localhost:1"], "expected PORT"),
+                          (["--listen", "[::1:9"], "expected PORT"), (["--listen", "127.0.0.1:65536"], "expected PORT"),
+                          (["--listen", "unix:"], "path of a socket"), (["--textfile", "x.txt"], ".prom"),
+                          (["--listen", "none"], "--listen none requires --textfile"), (["--match", "("], "--match: "),
+                          (["--max-series", "0"], "expected a number from 1 to 100000")):
+        result = run([XPUTRACE, "agent"] + options)
+        assert result.status == 2 and text in result.stderr and not result.stdout, (options, result.stderr)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run([XPUTRACE, "agent", "--listen", "%d" % taken.getsockname()[1]])
+        assert result.status == 1 and "cannot listen on" in result.stderr, result.stderr
+    path = os.path.join(scratch(), "file")
+    with open(path, "w", encoding="ascii"):
+        pass
+    result = run([XPUTRACE, "agent", "--listen", "unix:" + path])
+    assert result.status == 1 and os.path.isfile(path), result.stderr
+
+
+# ---- a real Prometheus ----
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+def query(port, expression):
+    url = "http://127.0.0.1:%d/api/v1/query?query=%s" % (port, urllib.parse.quote(expression))
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)["data"]["result"]
+    except OSError:
+        return []
+
+
+def test_prometheus():
+    """It scrapes; what it answers is what the workload did, and its quantiles are within their buckets."""
+    if not shutil.which("prometheus"):
+        raise Skip("Prometheus is not there (package prometheus)")
+    folder, ports = scratch(), (free_port(), free_port())
+    with open(os.path.join(folder, "prometheus.yml"), "w", encoding="ascii") as file:
+        file.write("global: {scrape_interval: 500ms, scrape_timeout: 400ms}\nscrape_configs:\n  - job_name: x\n"
+                   "    static_configs: [{targets: ['127.0.0.1:%d']}]\n" % ports[0])
+    workload = standin("nrt", "--calls", 200, "--threads", 2, "--rate", 200)
+    with watching("--budget", "none", pids=[workload.pid], listen=str(ports[0])) as agent:
+        server = Process(["prometheus", "--config.file", os.path.join(folder, "prometheus.yml"), "--storage.tsdb.path",
+                          os.path.join(folder, "data"), "--web.listen-address", "127.0.0.1:%d" % ports[1]])
+        wait_until(lambda: query(ports[1], "up == 1"), "scraped once")
+        workload.go()
+        made = made_programs(workload.results())
+
+        def scraped():
+            return {one["metric"]["program"]: float(one["value"][1]) for one in query(ports[1], RUNS)}
+
+        wait_until(lambda: scraped() == made, "scraped: %s" % made)
+        found = query(ports[1], "histogram_quantile(0.5, sum by (le) (xputrace_inference_duration_seconds_bucket))")
+        assert 0 < float(found[0]["value"][1]) < 10, found
+        assert query(ports[1], "up")[0]["value"][1] == "1"
+        server.signal(signal.SIGTERM)
+        server.wait()
+        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % ports[0], timeout=10) as answer:
+            promtool("check", "metrics", text=answer.read().decode())
+        assert "error" not in agent.stderr

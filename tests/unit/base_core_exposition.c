@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/core/exposition.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+static void expect(struct text *text, const char *expected)
+{
+	text_bytes(text, "", 1);
+	cr_expect_str_eq(text->data, expected);
+	text_free(text);
+	*text = (struct text){};
+}
+
+Test(base_core_exposition, labels)
+{
+	struct text labels = {};
+	char longer[LABEL_BYTES_MAX + 8];
+
+	label_add(&labels, "none", NULL);
+	label_add(&labels, "empty", "");
+	label_add(&labels, "a", "x");
+	label_add(&labels, "b", "quote\" back\\slash line\nbreak\ttab");
+	label_add(&labels, "c", "caf\xc3\xa9 \xf0\x9f\xa6\x99");
+	label_add(&labels, "d",
+		  "\xff"
+		  "a\xc3(\xed\xa0\x80");
+	expect(&labels, "a=\"x\",b=\"quote\\\" back\\\\slash line\\nbreak\ttab\",c=\"caf\xc3\xa9 \xf0\x9f\xa6\x99\","
+			"d=\"\xef\xbf\xbd"
+			"a\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+	/* Cut, but not within a character. */
+	memset(longer, 'x', sizeof(longer));
+	memcpy(longer + LABEL_BYTES_MAX - 1, "\xc3\xa9", 3);
+	label_add(&labels, "e", longer);
+	cr_assert_eq(labels.length, strlen("e=\"\"") + LABEL_BYTES_MAX - 1);
+	text_free(&labels);
+}
+
+static void render(struct text *text, bool openmetrics)
+{
+	static const struct metric counter = { "x_runs", NULL, "Runs.", METRIC_COUNTER };
+	static const struct metric gauge = { "x_size_bytes", "bytes", "Size.", METRIC_GAUGE };
+	static const struct metric times = { "x_time_seconds", "seconds", "Times.", METRIC_HISTOGRAM };
+	static const double bounds[] = { 0.25, 1 };
+	static __u64 counts[] = { 2, 0, 3 };
+	const struct histogram histogram = { bounds, 2, counts, 6.5 };
+	struct exposition to = { .out = text, .openmetrics = openmetrics };
+	struct text labels = {}, none = {};
+
+	label_add(&labels, "program", "a");
+	exposition_family(&to, &counter);
+	exposition_value(&to, &labels, 9007199254740991.0, 1700000000.5);
+	exposition_value(&to, &none, 0, 0);
+	exposition_family(&to, &gauge);
+	exposition_value(&to, &none, 1.5, 17);
+	exposition_value(&to, &none, -INFINITY, 0);
+	exposition_value(&to, &none, NAN, 0);
+	exposition_family(&to, &times);
+	exposition_histogram(&to, &labels, &histogram, 1700000000.5);
+	exposition_end(&to);
+	text_free(&labels);
+}
+
+Test(base_core_exposition, text_format)
+{
+	struct text text = {};
+
+	render(&text, false);
+	expect(&text, "# HELP x_runs_total Runs.\n"
+		      "# TYPE x_runs_total counter\n"
+		      "x_runs_total{program=\"a\"} 9007199254740991\n"
+		      "x_runs_total 0\n"
+		      "# HELP x_size_bytes Size.\n"
+		      "# TYPE x_size_bytes gauge\n"
+		      "x_size_bytes 1.5\n"
+		      "x_size_bytes -Inf\n"
+		      "x_size_bytes NaN\n"
+		      "# HELP x_time_seconds Times.\n"
+		      "# TYPE x_time_seconds histogram\n"
+		      "x_time_seconds_bucket{program=\"a\",le=\"0.25\"} 2\n"
+		      "x_time_seconds_bucket{program=\"a\",le=\"1.0\"} 2\n"
+		      "x_time_seconds_bucket{program=\"a\",le=\"+Inf\"} 5\n"
+		      "x_time_seconds_sum{program=\"a\"} 6.5\n"
+		      "x_time_seconds_count{program=\"a\"} 5\n");
+}
+
+Test(base_core_exposition, openmetrics)
+{
+	struct text text = {};
+
+	render(&text, true);
+	expect(&text, "# HELP x_runs Runs.\n"
+		      "# TYPE x_runs counter\n"
+		      "x_runs_total{program=\"a\"} 9007199254740991\n"
+		      "x_runs_created{program=\"a\"} 1700000000.5\n"
+		      "x_runs_total 0\n"
+		      "# HELP x_size_bytes Size.\n"
+		      "# TYPE x_size_bytes gauge\n"
+		      "# UNIT x_size_bytes bytes\n"
+		      "x_size_bytes 1.5\n"
+		      "x_size_bytes -Inf\n"
+		      "x_size_bytes NaN\n"
+		      "# HELP x_time_seconds Times.\n"
+		      "# TYPE x_time_seconds histogram\n"
+		      "# UNIT x_time_seconds seconds\n"
+		      "x_time_seconds_bucket{program=\"a\",le=\"0.25\"} 2\n"
+		      "x_time_seconds_bucket{program=\"a\",le=\"1.0\"} 2\n"
+		      "x_time_seconds_bucket{program=\"a\",le=\"+Inf\"} 5\n"
+		      "x_time_seconds_sum{program=\"a\"} 6.5\n"
+		      "x_time_seconds_count{program=\"a\"} 5\n"
+		      "x_time_seconds_created{program=\"a\"} 1700000000.5\n"
+		      "# EOF\n");
+}
+
+Test(base_core_exposition, accept)
+{
+	static const struct {
+		const char *header;
+		bool openmetrics;
+	} headers[] = {
+		{ NULL, false },
+		{ "", false },
+		{ "*/*", false },
+		{ "text/plain", false },
+		{ "application/openmetrics-text", true },
+		{ "Application/OpenMetrics-Text; version=1.0.0", true },
+		{ "application/openmetrics-textual", false },
+		/* Prometheus 2.42 */
+		{ "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		  true },
+		/* Prometheus 3, with protobuf first */
+		{ "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.2",
+		  true },
+		{ "text/plain;q=0.9, application/openmetrics-text; version=1.0.0; q=0.3", false },
+		{ "application/openmetrics-text;q=0", false },
+		{ ",, ;;q=,;q", false },
+	};
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		cr_expect_eq(exposition_wants_openmetrics(headers[i].header), headers[i].openmetrics, "%s",
+			     headers[i].header);
+}

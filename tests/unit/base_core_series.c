@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/core/series.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+static const double bounds[] = { 1, 2 };
+
+static void begin(struct series_table *table, size_t most)
+{
+	struct text other = {};
+
+	*table = (struct series_table){
+		.most = most, .value_count = 2, .histogram_count = 2, .bounds = bounds, .bound_count = 2
+	};
+	label_add(&other, "program", "other");
+	cr_assert_eq(series_init(table, &other), 0);
+	text_free(&other);
+}
+
+static struct series *get(struct series_table *table, unsigned int number, double now)
+{
+	struct text labels = {};
+	struct series *series;
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", number);
+	label_add(&labels, "program", name);
+	series = series_get(table, &labels, now);
+	text_free(&labels);
+	return series;
+}
+
+Test(base_core_series, each_set_of_labels_has_its_own)
+{
+	struct series_table table;
+	struct series *first;
+
+	begin(&table, 1000);
+	for (unsigned int i = 0; i < 1000; i++)
+		series_add(get(&table, i, i + 1), 0, i);
+	first = get(&table, 0, 99);
+	cr_assert_eq(first, get(&table, 0, 100));
+	cr_assert_eq(first->created, 1);
+	cr_assert_eq(table.count, 1000);
+	cr_assert_eq(table.dropped, 0);
+	for (unsigned int i = 0; i < 1000; i++) {
+		cr_assert_eq(get(&table, i, 0)->values[0], i);
+		cr_assert(isnan(get(&table, i, 0)->values[1]), "never observed");
+	}
+	/* Bins of one histogram are not those of another one or series. */
+	first->histograms[0].counts[2] = 7;
+	cr_assert_eq(first->histograms[1].counts[0], 0);
+	cr_assert_eq(get(&table, 1, 0)->histograms[0].counts[2], 0);
+	series_free(&table);
+}
+
+Test(base_core_series, counters_only_grow)
+{
+	struct series_table table;
+	struct series *series;
+
+	begin(&table, 1);
+	series = get(&table, 0, 1);
+	series_add(series, 0, 2);
+	series_add(series, 0, -1);
+	series_add(series, 0, NAN);
+	series_add(series, 0, 0.5);
+	series_add(series, 1, 0);
+	cr_assert_eq(series->values[0], 2.5);
+	cr_assert_eq(series->values[1], 0);
+	series_free(&table);
+}
+
+Test(base_core_series, what_has_no_room_is_put_together_and_counted)
+{
+	struct series_table table;
+
+	begin(&table, 3);
+	for (unsigned int round = 0; round < 10; round++)
+		for (unsigned int i = 0; i < 5; i++)
+			series_add(get(&table, i, 10 + round), 0, 1);
+	cr_assert_eq(table.count, 3);
+	cr_assert_eq(table.overflow->values[0], 20);
+	cr_assert_eq(table.overflow->created, 10);
+	cr_assert_eq(table.dropped, 2, "%llu", (unsigned long long)table.dropped);
+	cr_assert_eq(get(&table, 2, 0)->values[0], 10);
+	series_free(&table);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Metrics as Prometheus reads them: its text format 0.0.4, and OpenMetrics 1.0. The samples of a family follow its
+ * head, each with the labels of its series, which are text that was escaped once.
+ */
+#ifndef XPT_BASE_CORE_EXPOSITION_H
+#define XPT_BASE_CORE_EXPOSITION_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/core/text.h"
+
+#define EXPOSITION_TEXT "text/plain; version=0.0.4; charset=utf-8"
+#define EXPOSITION_OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define LABEL_BYTES_MAX 256 /* of a value, before it is escaped; longer ones are cut */
+
+/* Appends name="value" to labels, with a comma where something is before it: valid UTF-8, escaped. "" and NULL add nothing. */
+void label_add(struct text *labels, const char *name, const char *value);
+
+/* Whether an Accept header (NULL: none) prefers OpenMetrics to the text format, by its quality values. */
+bool exposition_wants_openmetrics(const char *accept);
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+struct metric {
+	const char *name; /* without _total: "xputrace_inferences" */
+	const char *unit; /* that the name ends in: "seconds"; NULL: none */
+	const char *help; /* neither backslashes nor line breaks */
+	enum metric_type type;
+};
+
+/* Samples up to each bound, not cumulative; the last one is of those beyond. */
+struct histogram {
+	const double *bounds; /* in the metric's unit, ascending */
+	size_t bound_count;
+	__u64 *counts; /* bound_count + 1 */
+	double sum;
+};
+
+struct exposition {
+	struct text *out;
+	bool openmetrics;
+	const struct metric *metric; /* the family that samples are of */
+};
+
+/* The head of a family. */
+void exposition_family(struct exposition *exposition, const struct metric *metric);
+/* A sample of the family; labels may be empty. created: s since 1970, for counters; 0: not known. */
+void exposition_value(struct exposition *exposition, const struct text *labels, double value, double created);
+void exposition_histogram(struct exposition *exposition, const struct text *labels, const struct histogram *histogram,
+			  double created);
+/* OpenMetrics marks the end. */
+void exposition_end(struct exposition *exposition);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* agent: traces everything that uses a runtime, under a budget, and exports metrics. */
+#include "cli/agent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <xputrace/stream.h>
+
+#include "base/file/file.h"
+#include "base/file/output.h"
+#include "cli/session.h"
+
+#define INTERVAL 5000000000ull /* ns */
+#define SERIES 2000
+#define TEXTFILE_MODE 0644 /* node_exporter is another user */
+
+struct agent {
+	struct session_options session; /* first: see session.h */
+	uint64_t interval, max_series;
+	const char *listen, *textfile; /* NULL: no file */
+	bool kernels;
+
+	struct xpt_session *library;
+	struct agent_metrics *metrics;
+	struct agent_server *server; /* NULL: nobody listens */
+	int textfile_error;	     /* of the latest attempt, so that it is reported once */
+};
+
+/* ---- the command line ---- */
+
+#define FIELD(name) .offset = offsetof(struct agent, name)
+
+static bool take_listen(void *field, const char *value, const char **reason)
+{
+	const char **listen = field;
+
+	*listen = value;
+	*reason = strcmp(value, "none") != 0 ? agent_listen_refused(value) : NULL;
+	return !*reason;
+}
+
+static bool take_textfile(void *field, const char *value, const char **reason)
+{
+	const char **textfile = field;
+	size_t length = strlen(value);
+
+	*textfile = value;
+	*reason = "expected a file with a name that ends in .prom, which node_exporter reads";
+	return length > strlen(".prom") && !strcmp(value + length - strlen(".prom"), ".prom");
+}
+
+static const struct option_entry entries[] = {
+	{ .group = target_options },
+	{ 'm', "match", "EXPRESSION",
+	  "only programs with a name in which this regular\nexpression is found (ECMAScript syntax)", OPTION_CALLBACK,
+	  .take = take_chosen_match },
+	{ 'l', "listen", "[ADDRESS:]PORT|unix:PATH", "serve /metrics here (default: " AGENT_LISTEN ");\nnone: nowhere",
+	  OPTION_CALLBACK, FIELD(listen), .take = take_listen },
+	{ 0, "textfile", "FILE.prom",
+	  "write the metrics here at each interval, for node_exporter's\ntextfile collector", OPTION_CALLBACK,
+	  FIELD(textfile), .take = take_textfile },
+	{ 0, "interval", "TIME", "time between two updates, 100ms to 1h (default 5s)", OPTION_DURATION, FIELD(interval),
+	  .min = 100000000, .max = 3600000000000 },
+	{ 0, "max-series", "N",
+	  "sets of labels of programs that are kept apart (default 2000);\nprogram=\"other\" has the rest",
+	  OPTION_NUMBER, FIELD(max_series), .min = 1, .max = 100000 },
+	{ 0, "kernels", NULL,
+	  "give each kernel of CUDA, HIP, OpenCL... series of its own,\nnot only program=\"kernels\"", OPTION_FLAG,
+	  FIELD(kernels) },
+	{ .group = duration_option },
+	{ .group = collect_options },
+	{ .group = verbose_option },
+	{}
+};
+
+static const struct command_line line = {
+	.name = "agent",
+	.summary = "Export metrics of what all programs and devices of this host do, for Prometheus.",
+	.usage = "  xputrace agent [OPTION...]\n"
+		 "  xputrace agent -p PID[,PID...] [OPTION...]\n"
+		 "  xputrace agent [OPTION...] -- COMMAND [ARGUMENT...]",
+	.options = entries,
+	.more = "Without a target all processes that use a described runtime are traced, within a budget of 2 % of their\n"
+		"CPU time. Runs until SIGTERM or Ctrl-C.\n\n"
+		"examples:\n"
+		"  sudo xputrace agent\n"
+		"  sudo xputrace agent --listen unix:/run/xputrace/metrics --budget 1\n"
+		"  sudo xputrace agent --listen none --textfile /var/lib/prometheus/node-exporter/xputrace.prom\n\n"
+		"exit status: 0 ended as asked, 1 failed, 2 wrong usage",
+};
+
+/* ---- the textfile ---- */
+
+static int write_textfile(const char *path, const struct text *text)
+{
+	char *temporary = NULL;
+	int descriptor = output_temporary(path, &temporary), error;
+
+	if (descriptor < 0)
+		return descriptor;
+	error = file_write(descriptor, text->data, text->length);
+	if (!error && fchmod(descriptor, TEXTFILE_MODE))
+		error = -errno;
+	output_give(descriptor);
+	if (close(descriptor) && !error)
+		error = -errno;
+	if (!error && rename(temporary, path))
+		error = -errno;
+	if (error)
+		unlink(temporary);
+	free(temporary);
+	return error;
+}
+
+static void update_textfile(struct agent *agent)
+{
+	struct text text = {};
+	char message[300];
+	int error;
+
+	agent_metrics_render(agent->metrics, false, &text);
+	error = text.error ?: write_textfile(agent->textfile, &text);
+	text_free(&text);
+	if (error && error != agent->textfile_error) {
+		snprintf(message, sizeof(message), "cannot write %.200s: %s", agent->textfile, output_reason(error));
+		print_message(NULL, XPT_LOG_ERROR, message);
+	}
+	agent->textfile_error = error;
+}
+
+/* ---- the session ---- */
+
+static void on_report(void *context, const struct xpt_profile_report *report)
+{
+	struct agent *agent = context;
+
+	agent_metrics_update(agent->metrics, agent->library, report);
+	if (agent->textfile)
+		update_textfile(agent);
+	if (agent->server)
+		agent_server_tick(agent->server);
+}
+
+static void on_signal(void *session)
+{
+	xpt_session_interrupt(session);
+}
+
+static void report_ready(const struct agent *agent)
+{
+	char text[300];
+
+	if (agent->server) {
+		snprintf(text, sizeof(text), "metrics are at %s%.200s%s",
+			 strncmp(agent->listen, "unix:", 5) != 0 ? "http://" : "", agent->listen,
+			 strncmp(agent->listen, "unix:", 5) != 0 ? "/metrics" : ", /metrics");
+		print_message(NULL, XPT_LOG_INFO, text);
+	}
+	if (agent->textfile) {
+		snprintf(text, sizeof(text), "metrics are in %.200s", agent->textfile);
+		print_message(NULL, XPT_LOG_INFO, text);
+	}
+	notify_manager();
+}
+
+/* Until a signal, the end of the targets or of --duration. The exit status. */
+static int trace(struct agent *agent)
+{
+	XPT_OPTS(xpt_stream_options, options, .report_every = agent->interval, .match = agent->session.match ?: "",
+		 .summary = 1, .callback = on_report, .context = agent);
+	struct xpt_stream *stream;
+	int result = exit_status(xpt_stream_create(agent->library, &options, &stream));
+
+	if (result)
+		return result;
+	result = exit_status(xpt_stream_start(stream) ?: xpt_session_start(agent->library));
+	if (!result) {
+		report_ready(agent);
+		result = xpt_session_wait(agent->library, agent->session.duration ?: XPT_FOREVER);
+		result = result < 0 && result != -EINTR ? exit_failed(result) : 0;
+		end_soon(false);
+		xpt_stream_stop(stream);
+		xpt_stream_flush(stream);
+	}
+	xpt_stream_destroy(stream);
+	return result;
+}
+
+static int run(struct agent *agent)
+{
+	XPT_OPTS(xpt_session_options, options, WATCH_OPTIONS(&agent->session));
+	int result = exit_status(agent_metrics_create(agent->max_series, agent->kernels, &agent->metrics));
+
+	if (!result && strcmp(agent->listen, "none") != 0 &&
+	    agent_server_create(agent->listen, agent->metrics, &agent->server))
+		result = EXIT_FAILED;
+	if (!result)
+		result = exit_status(xpt_session_create(&options, &agent->library));
+	if (!result) {
+		end_on_signals(on_signal, agent->library);
+		result = trace(agent);
+		end_on_signals(NULL, NULL);
+		xpt_session_destroy(agent->library);
+	}
+	agent_server_destroy(agent->server);
+	agent_metrics_free(agent->metrics);
+	return result;
+}
+
+int command_agent(int argc, char **argv)
+{
+	static struct agent agent = {
+		.session.all_by_default = true,
+		.session.budget = XPT_BUDGET_CONTINUOUS,
+		.interval = INTERVAL,
+		.max_series = SERIES,
+		.listen = AGENT_LISTEN,
+	};
+	int result = session_options_parse(&line, argc, argv, &agent);
+
+	if (result)
+		return result;
+	if (!strcmp(agent.listen, "none") && !agent.textfile)
+		return session_options_refuse(&line, "--listen none requires --textfile FILE.prom");
+	if (choices_refused(&line, &agent.session))
+		return EXIT_USAGE;
+	messages_detach();
+	return run(&agent);
+}

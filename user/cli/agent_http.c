@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The server of xputrace agent: libmicrohttpd in a thread that has no capabilities. A connection is for one request. A client holds
+ * nobody up: answers are made once an interval and shared, connections are few, and cut off after a while.
+ */
+#include "cli/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/core/clock.h"
+#include "base/core/exposition.h"
+#include "base/core/process.h"
+#include "base/file/output.h"
+#include "cli/commands.h"
+
+#define CONNECTIONS_MAX 32
+#define CONNECTION_BYTES 16384 /* of a request's head */
+#define IDLE_SECONDS 5
+#define LIFE (30 * 1000000000ull) /* ns from accepted to cut off */
+#define UNIX "unix:"
+
+struct connection {
+	int descriptor; /* -1: free */
+	uint64_t begun;
+};
+
+struct answer {
+	struct MHD_Response *response; /* NULL: not made yet */
+	uint64_t version;
+};
+
+struct agent_server {
+	struct agent_metrics *metrics;
+	int descriptor; /* that listens; the daemon closes it */
+	char *path;	/* of a Unix socket, removed at the end; NULL: none */
+	struct MHD_Daemon *daemon;
+	struct answer answers[2]; /* text format, OpenMetrics; of the daemon's thread */
+	pthread_mutex_t lock;
+	struct connection connections[CONNECTIONS_MAX];
+};
+
+/* ---- requests ---- */
+
+static const char index_page[] = "xputrace agent: metrics are at /metrics\n";
+
+static struct MHD_Response *make_response(const char *type, const void *bytes, size_t length,
+					  enum MHD_ResponseMemoryMode mode)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(length, (void *)bytes, mode);
+
+	if (!response)
+		return NULL;
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT);
+	return response;
+}
+
+/* NULL: no memory. */
+static struct MHD_Response *current_answer(struct agent_server *server, bool openmetrics)
+{
+	struct answer *answer = &server->answers[openmetrics];
+	uint64_t version = agent_metrics_version(server->metrics);
+	struct text text = {};
+
+	if (answer->response && answer->version == version)
+		return answer->response;
+	if (answer->response)
+		MHD_destroy_response(answer->response); /* those who get it still have it */
+	answer->response = NULL;
+	agent_metrics_render(server->metrics, openmetrics, &text);
+	if (!text.error)
+		answer->response = make_response(openmetrics ? EXPOSITION_OPENMETRICS : EXPOSITION_TEXT, text.data,
+						 text.length, MHD_RESPMEM_MUST_FREE);
+	if (!answer->response)
+		text_free(&text);
+	answer->version = version;
+	return answer->response;
+}
+
+static enum MHD_Result answer_with(struct MHD_Connection *connection, unsigned int status, const char *text)
+{
+	struct MHD_Response *response = make_response("text/plain; charset=utf-8", text, strlen(text),
+						      MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	result = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url, const char *method,
+				  const char *version, const char *upload, size_t *upload_size, void **request)
+{
+	struct agent_server *server = context;
+	struct MHD_Response *response;
+	const char *accept;
+
+	(void)version;
+	(void)upload;
+	(void)upload_size;
+	(void)request;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return answer_with(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
+	if (!strcmp(url, "/"))
+		return answer_with(connection, MHD_HTTP_OK, index_page);
+	if (strcmp(url, "/metrics") != 0)
+		return answer_with(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
+	accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	response = current_answer(server, exposition_wants_openmetrics(accept));
+	if (!response)
+		return answer_with(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
+	return MHD_queue_response(connection, MHD_HTTP_OK, response);
+}
+
+/* ---- connections ---- */
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct agent_server *server = context;
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct connection *mine = *socket_context;
+
+	pthread_mutex_lock(&server->lock);
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED && mine)
+		mine->descriptor = -1;
+	for (size_t i = 0; code == MHD_CONNECTION_NOTIFY_STARTED && info && i < CONNECTIONS_MAX; i++) {
+		if (server->connections[i].descriptor >= 0)
+			continue;
+		*socket_context = &server->connections[i];
+		server->connections[i] = (struct connection){ info->connect_fd, clock_monotonic() };
+		break;
+	}
+	pthread_mutex_unlock(&server->lock);
+}
+
+void agent_server_tick(struct agent_server *server)
+{
+	uint64_t now = clock_monotonic();
+
+	pthread_mutex_lock(&server->lock);
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+		if (server->connections[i].descriptor >= 0 && now - server->connections[i].begun > LIFE)
+			shutdown(server->connections[i].descriptor, SHUT_RDWR);
+	pthread_mutex_unlock(&server->lock);
+}
+
+/* ---- addresses ---- */
+
+/* "9464", "127.0.0.1:9464", "[::1]:9464"; port points into where. False: it is none of them. */
+static bool split(const char *where, char *address, size_t size, const char **port)
+{
+	const char *colon = strrchr(where, ':');
+	size_t length = colon ? (size_t)(colon - where) : 0;
+	uint64_t number;
+
+	*port = colon ? colon + 1 : where;
+	if (!**port || (*port)[strspn(*port, "0123456789")] || !parse_number(*port, &number) || number > 65535)
+		return false;
+	if (colon && *where == '[' && length > 2 && where[length - 1] == ']') {
+		where++;
+		length -= 2;
+	} else if (colon && (!length || memchr(where, ':', length))) {
+		return false;
+	}
+	if (length >= size)
+		return false;
+	snprintf(address, size, "%.*s", (int)length, where);
+	if (!colon)
+		snprintf(address, size, "127.0.0.1");
+	return true;
+}
+
+static struct addrinfo *resolve(const char *where)
+{
+	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+					.ai_socktype = SOCK_STREAM };
+	struct addrinfo *found = NULL;
+	char address[128];
+	const char *port;
+
+	if (!split(where, address, sizeof(address), &port) || getaddrinfo(address, port, &hints, &found))
+		return NULL;
+	return found;
+}
+
+const char *agent_listen_refused(const char *where)
+{
+	struct addrinfo *found;
+	size_t length = strlen(where) - (!strncmp(where, UNIX, strlen(UNIX)) ? strlen(UNIX) : 0);
+
+	if (!strncmp(where, UNIX, strlen(UNIX))) {
+		if (length && length < sizeof(((struct sockaddr_un *)0)->sun_path))
+			return NULL;
+		return "expected the path of a socket, of at most 107 bytes";
+	}
+	found = resolve(where);
+	if (!found)
+		return "expected PORT, ADDRESS:PORT with an address of digits, [ADDRESS]:PORT, or unix:PATH";
+	freeaddrinfo(found);
+	return NULL;
+}
+
+/* A socket that nobody listens on is in the way. */
+static void remove_stale(const struct sockaddr_un *address)
+{
+	struct stat status;
+	int probe;
+
+	if (lstat(address->sun_path, &status) || !S_ISSOCK(status.st_mode))
+		return;
+	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof(*address)) && errno == ECONNREFUSED)
+		unlink(address->sun_path);
+	if (probe >= 0)
+		close(probe);
+}
+
+/* Of mode 0660, of who called sudo. A descriptor, or -errno. */
+static int listen_unix(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+	mode_t mask;
+	uid_t user;
+	gid_t group;
+
+	if (descriptor < 0)
+		return -errno;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	remove_stale(&address);
+	mask = umask(0117);
+	error = bind(descriptor, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+	umask(mask);
+	if (!error && sudo_caller(&user, &group) && lchown(path, user, group))
+		error = -errno;
+	if (!error && listen(descriptor, CONNECTIONS_MAX))
+		error = -errno;
+	if (error)
+		close(descriptor);
+	return error ?: descriptor;
+}
+
+static int listen_tcp(const char *where)
+{
+	struct addrinfo *address = resolve(where);
+	int descriptor, error = 0, one = 1;
+
+	if (!address)
+		return -EINVAL;
+	descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (descriptor < 0)
+		error = -errno;
+	if (!error && (setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+		       bind(descriptor, address->ai_addr, address->ai_addrlen) || listen(descriptor, CONNECTIONS_MAX)))
+		error = -errno;
+	freeaddrinfo(address);
+	if (error && descriptor >= 0)
+		close(descriptor);
+	return error ?: descriptor;
+}
+
+/* ---- begin and end ---- */
+
+/* A thread has capabilities of its own, which threads that it starts get from it. */
+static void *start_daemon(void *context)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	struct agent_server *server = context;
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (syscall(SYS_capset, &header, none))
+		print_message(NULL, XPT_LOG_WARN, "cannot drop capabilities of the HTTP server");
+	server->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, on_request,
+					  server, MHD_OPTION_LISTEN_SOCKET, server->descriptor,
+					  MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
+					  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
+					  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+					  MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+	return NULL;
+}
+
+int agent_server_create(const char *where, struct agent_metrics *metrics, struct agent_server **result)
+{
+	bool is_unix = !strncmp(where, UNIX, strlen(UNIX));
+	struct agent_server *server = calloc(1, sizeof(*server));
+	pthread_t starter;
+	char text[256];
+	int error = 0;
+
+	if (!server)
+		return -ENOMEM;
+	server->metrics = metrics;
+	pthread_mutex_init(&server->lock, NULL);
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+		server->connections[i].descriptor = -1;
+	server->path = is_unix ? strdup(where + strlen(UNIX)) : NULL;
+	server->descriptor = is_unix ? listen_unix(where + strlen(UNIX)) : listen_tcp(where);
+	if (server->descriptor < 0) {
+		error = server->descriptor;
+		snprintf(text, sizeof(text), "cannot listen on %.180s: %s", where, strerror(-error));
+		print_message(NULL, XPT_LOG_ERROR, text);
+		free(server->path);
+		free(server);
+		return error;
+	}
+	error = thread_start(&starter, start_daemon, server, "xpt-http");
+	if (!error)
+		pthread_join(starter, NULL);
+	if (!error && !server->daemon)
+		error = -ENOMEM;
+	if (error) {
+		close(server->descriptor);
+		agent_server_destroy(server);
+		return error;
+	}
+	*result = server;
+	return 0;
+}
+
+void agent_server_destroy(struct agent_server *server)
+{
+	if (!server)
+		return;
+	if (server->daemon)
+		MHD_stop_daemon(server->daemon);
+	for (size_t i = 0; i < 2; i++)
+		if (server->answers[i].response)
+			MHD_destroy_response(server->answers[i].response);
+	if (server->path)
+		unlink(server->path);
+	free(server->path);
+	free(server);
+}
