@@ -134,7 +134,7 @@ static int study_input(struct study_build *build, int descriptor)
 	error = error ?: model_add_sink(model, (struct event_sink){ timeline_event, build });
 	error = error ?: read_input(build, reading, false);
 	error = error == -ENODATA ? 0 : error;
-	cohorts_input_end(build);
+	threads_input_end(build);
 	info = recording_reader_info(reading->reader);
 	input->host = info->host;
 	input->kernel = info->kernel;
@@ -216,7 +216,7 @@ static int make(struct study_build *build, int *descriptors)
 	error = error ?: details_choose(build);
 	error = error ?: timeline_create(build);
 	if (!error)
-		cohorts_begin(build);
+		threads_begin(build);
 	for (size_t i = 0; i < options->input_count && !error; i++) {
 		build->input = (unsigned int)i;
 		error = study_input(build, descriptors[i]);
@@ -264,6 +264,7 @@ void study_free(struct study *study)
 
 	if (!build)
 		return;
+	threads_free(build);
 	cohorts_free(build);
 	timeline_free(build);
 	details_free(build);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a study is made. The first time through a recording: survey.c. The second time: cohorts.c, details.c, timeline.c. */
+/* How a study is made. The first time through a recording: survey.c. The second time: threads.c, cohorts.c, details.c, timeline.c. */
 #ifndef XPT_ANALYSIS_STUDY_PRIVATE_H
 #define XPT_ANALYSIS_STUDY_PRIVATE_H
 
@@ -179,12 +179,24 @@ int survey_end(struct study_build *build, const struct model *model);
 int survey_programs(struct study_build *build);
 void source_free(struct source *source);
 
+/* ---- threads.c ---- */
+
+void threads_begin(struct study_build *build);
+/* NULL: no memory. */
+struct thread *thread_get(struct study_build *build, __u32 tgid, __u32 tid);
+/* An operator has ended: what ended before it and lies in it is inside. */
+void thread_add_operator(struct study_build *build, struct thread *thread, const struct event_call *call);
+void threads_add_slice(struct study_build *build, const struct event_off_cpu *off);
+/* What it has done is of no inference any more. */
+void thread_clear(struct study_build *build, struct thread *thread);
+void threads_input_end(struct study_build *build); /* before the next input */
+void threads_free(struct study_build *build);
+
 /* ---- cohorts.c ---- */
 
 int cohorts_event(void *context, const struct event *event); /* a sink; context: struct study_build */
-void cohorts_begin(struct study_build *build);
-/* The operators of all threads that no inference had; before the next input. */
-void cohorts_input_end(struct study_build *build);
+/* Counts an operator that no inference of its program had, as that is asynchronous or on another thread. */
+void cohorts_uncounted(struct study_build *build, const struct node *node);
 /* Which operator of the program it is, from operator; ~0: none. */
 __u32 cohorts_operator(const struct study_build *build, const struct builder *builder, unsigned int id);
 void cohorts_free(struct study_build *build);
