@@ -135,8 +135,8 @@ XPT_API int xpt_explain_create(const struct xpt_explain_options *options, struct
 /* NULL is allowed. */
 XPT_API void xpt_explain_destroy(struct xpt_explain *explain);
 
-XPT_API int xpt_explain_complete(const struct xpt_explain *explain); /* 0: the recording was cut short */
-XPT_API size_t xpt_explain_program_count(const struct xpt_explain *explain);
+XPT_API int xpt_explain_complete(const struct xpt_explain *explain);	     /* 0: the recording was cut short */
+XPT_API size_t xpt_explain_program_count(const struct xpt_explain *explain); /* those that are explained */
 XPT_API size_t xpt_explain_program_total(const struct xpt_explain *explain); /* those that are too many included */
 /* Those with most time in all first. NULL, EINVAL: there is no such program. */
 XPT_API const struct xpt_explain_program *xpt_explain_program(const struct xpt_explain *explain, size_t index);
