@@ -24,6 +24,7 @@ from continuous import continuous_section
 from cost import cost_section
 from counters import counters_section
 from drivers import drivers_section
+from explain import explain_section
 from families import families_section
 from load import conversion_section, exactness_section, memory_section
 from operators import operators_section
@@ -53,6 +54,7 @@ SECTIONS = {
     "budget": budget_section,
     "scale": scale_section,
     "thread": thread_section,
+    "explain": explain_section,
     "page": page_section,
 }
 
@@ -70,6 +72,7 @@ class Settings:
         self.budget_seconds = 2 if quick else 12
         self.page_inferences = 10000 if quick else 1000000
         self.programs_seconds = 1 if quick else 4
+        self.explain_inferences = (10000,) if quick else (1000000, 10000000)
         self.flat_seconds = 6 if quick else 60 * flat_minutes
 
 

@@ -93,7 +93,18 @@ def session():
     assert sorted(function for function, _ in objects) == sorted(call.function for call in loads), (objects, loads)
 
 
-TESTS = {"profile": profile, "session": session, "stream": stream}
+def explain():
+    """A row a program of the recording, most time first; nothing of a file that is not there."""
+    path = compiled("explain")
+    done = harness.run([path, str(ROOT / "tests" / "e2e" / "kept" / "window.xpt")])
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert done.status == 0 and [(row["program"], row["recorded"]) for row in rows] == [
+        ("neuron-0.0", "7"), ("neuron-0.1", "6")], done.stdout + done.stderr
+    done = harness.run([path, "nowhere.xpt"])
+    assert done.status == 1 and "nowhere.xpt" in done.stderr and not done.stdout, done.stderr
+
+
+TESTS = {"explain": explain, "profile": profile, "session": session, "stream": stream}
 
 
 def all_known():

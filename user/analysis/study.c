@@ -135,7 +135,7 @@ static int study_input(struct study_build *build, int descriptor)
 	error = error ?: model_add_sink(model, (struct event_sink){ timeline_event, build });
 	error = error ?: read_input(build, reading, false);
 	error = error == -ENODATA ? 0 : error;
-	cohorts_input_end(build);
+	threads_input_end(build);
 	info = recording_reader_info(reading->reader);
 	input->host = info->host;
 	input->kernel = info->kernel;
@@ -218,7 +218,7 @@ static int make(struct study_build *build, int *descriptors)
 	error = error ?: details_choose(build);
 	error = error ?: timeline_create(build);
 	if (!error)
-		cohorts_begin(build);
+		threads_begin(build);
 	for (size_t i = 0; i < options->input_count && !error; i++) {
 		build->input = (unsigned int)i;
 		error = study_input(build, descriptors[i]);
@@ -229,7 +229,7 @@ static int make(struct study_build *build, int *descriptors)
 int study_create(const struct study_options *options, struct study **study)
 {
 	const size_t count = options->input_count;
-	struct study_build *build = calloc(1, sizeof(*build));
+	struct study_build *build = count ? calloc(1, sizeof(*build)) : NULL;
 	int *descriptors = calloc(count ?: 1, sizeof(*descriptors)), error = -ENOMEM;
 
 	if (build && descriptors) {
@@ -251,6 +251,8 @@ int study_create(const struct study_options *options, struct study **study)
 			close(descriptors[i]);
 	}
 	free(descriptors);
+	if (!count)
+		return -EINVAL;
 	if (!error)
 		*study = &build->view;
 	else if (build)
@@ -264,6 +266,7 @@ void study_free(struct study *study)
 
 	if (!build)
 		return;
+	threads_free(build);
 	cohorts_free(build);
 	timeline_free(build);
 	details_free(build);

@@ -7,7 +7,8 @@
  * machines share. Strings are valid UTF-8 only by luck. Everything lives as long as the study and is not to be changed.
  *
  * Memory, whatever the length: programs, samples, operators and kept inferences below their limits, a grid of counts for the
- * STUDY_HISTORIES_MAX programs with most time, and a model a recording: about 400 MB with all limits reached, usually below 50 MB.
+ * STUDY_HISTORIES_MAX programs with most time, and a model a recording, two while it is made: about 800 MB with all limits reached,
+ * with few programs below 100 MB.
  */
 #ifndef XPT_ANALYSIS_STUDY_H
 #define XPT_ANALYSIS_STUDY_H

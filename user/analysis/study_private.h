@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How a study is made. The first time through a recording: survey.c. The second time: cohorts.c, details.c, timeline.c. */
+/* How a study is made. The first time through a recording: survey.c. The second time: threads.c, cohorts.c, details.c, timeline.c. */
 #ifndef XPT_ANALYSIS_STUDY_PRIVATE_H
 #define XPT_ANALYSIS_STUDY_PRIVATE_H
 
@@ -172,19 +172,31 @@ static inline unsigned int chance_level(__u64 chance)
 bool study_inference(struct study_build *build, const struct event *event, struct inference *inference);
 __u64 study_chance(const struct study_build *build, __u32 tgid, __u32 tid, __u64 start);
 struct source *source_find(const struct study_build *build, const struct model_program *program); /* NULL: none */
-int survey_event(void *build, const struct event *event);					  /* a sink */
+int survey_event(void *context, const struct event *event); /* a sink; context: struct study_build */
 /* After the last event: what the model knows at the end. -ENOMEM. */
 int survey_end(struct study_build *build, const struct model *model);
 /* Sources become programs. -ENOMEM. */
 int survey_programs(struct study_build *build);
 void source_free(struct source *source);
 
+/* ---- threads.c ---- */
+
+void threads_begin(struct study_build *build);
+/* NULL: no memory. */
+struct thread *thread_get(struct study_build *build, __u32 tgid, __u32 tid);
+/* An operator has ended: what ended before it and lies in it is inside. */
+void thread_add_operator(struct study_build *build, struct thread *thread, const struct event_call *call);
+void threads_add_slice(struct study_build *build, const struct event_off_cpu *off);
+/* What it has done is of no inference any more. */
+void thread_clear(struct study_build *build, struct thread *thread);
+void threads_input_end(struct study_build *build); /* before the next input */
+void threads_free(struct study_build *build);
+
 /* ---- cohorts.c ---- */
 
-int cohorts_event(void *build, const struct event *event); /* a sink */
-void cohorts_begin(struct study_build *build);
-/* The operators of all threads that no inference had; before the next input. */
-void cohorts_input_end(struct study_build *build);
+int cohorts_event(void *context, const struct event *event); /* a sink; context: struct study_build */
+/* Counts an operator that no inference of its program had, as that is asynchronous or on another thread. */
+void cohorts_uncounted(struct study_build *build, const struct node *node);
 /* Which operator of the program it is, from operator; ~0: none. */
 __u32 cohorts_operator(const struct study_build *build, const struct builder *builder, unsigned int id);
 void cohorts_free(struct study_build *build);
@@ -198,15 +210,15 @@ void builder_free(struct builder *builder);
 
 /* Which inferences are kept in full. -ENOMEM. */
 int details_choose(struct study_build *build);
-int details_event(void *build, const struct event *event); /* a sink */
+int details_event(void *context, const struct event *event); /* a sink; context: struct study_build */
 void details_sample(struct study_build *build, struct builder *builder, const struct study_sample *sample);
 void details_end(struct study_build *build);
 void details_free(struct study_build *build);
 
 /* ---- timeline.c ---- */
 
-int timeline_create(struct study_build *build);		    /* after survey_programs() */
-int timeline_event(void *build, const struct event *event); /* a sink */
+int timeline_create(struct study_build *build);		      /* after survey_programs() */
+int timeline_event(void *context, const struct event *event); /* a sink; context: struct study_build */
 void timeline_sample(struct study_build *build, struct builder *builder, const struct study_sample *sample);
 int timeline_end(struct study_build *build);
 void timeline_free(struct study_build *build);

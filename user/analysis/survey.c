@@ -432,7 +432,6 @@ static int make_program(struct study_build *build, struct builder *builder, cons
 	struct source *source = group->first[0];
 	struct study_program *view = builder->view;
 	int error = group_picks(builder, group);
-	double slow;
 
 	builder->leader = source;
 	view->name = source->others ? "(others)" : source->name;
@@ -449,7 +448,7 @@ static int make_program(struct study_build *build, struct builder *builder, cons
 		return error;
 	view->total = statistics_sum(view->duration);
 	set_cuts(builder, source->picks, source->pick_count);
-	for (slow = (double)statistics_count(view->duration) / 100; slow > STUDY_SAMPLES_MAX; slow /= 2)
+	while (statistics_count(view->duration) / 100 >> builder->slow_level > STUDY_SAMPLES_MAX)
 		builder->slow_level++;
 	return 0;
 }
@@ -482,27 +481,29 @@ static size_t make_groups(struct study_build *build, struct group *groups)
 int survey_programs(struct study_build *build)
 {
 	struct group *groups = calloc(build->source_count ?: 1, sizeof(*groups));
-	size_t count = groups && build->source_count ? make_groups(build, groups) : 0;
-	int error = groups ? 0 : -ENOMEM;
+	size_t count;
+	int error = 0;
 
+	if (!groups)
+		return -ENOMEM;
+	count = build->source_count ? make_groups(build, groups) : 0;
 	build->builders = calloc(count ?: 1, sizeof(*build->builders));
 	build->programs = calloc(count ?: 1, sizeof(*build->programs));
+	build->view.programs = build->programs;
 	if (!build->builders || !build->programs)
 		error = -ENOMEM;
 	for (size_t i = 0; i < count && !error; i++) {
-		build->builders[i].view = &build->programs[i];
+		struct study_program *program = &build->programs[i];
+
+		build->builders[i].view = program;
 		build->view.program_count = i + 1;
 		error = make_program(build, &build->builders[i], &groups[i]);
+		build->regions |= program->region;
+		if (program->first_start && (!build->view.start || program->first_start < build->view.start))
+			build->view.start = program->first_start;
+		if (program->last_end > build->view.end)
+			build->view.end = program->last_end;
 	}
-	for (size_t i = 0; i < build->view.program_count; i++) {
-		build->regions |= build->programs[i].region;
-		if (build->programs[i].first_start &&
-		    (!build->view.start || build->programs[i].first_start < build->view.start))
-			build->view.start = build->programs[i].first_start;
-		if (build->programs[i].last_end > build->view.end)
-			build->view.end = build->programs[i].last_end;
-	}
-	build->view.programs = build->programs;
 	free(groups);
 	return error;
 }
