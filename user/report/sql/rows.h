@@ -49,7 +49,7 @@ struct sql_value sql_inference(struct sql *sql, __u32 tgid, const struct model_p
 /* Its row is about to be made: the id. */
 __s64 sql_take_inference(struct sql *sql, __u32 tgid, const struct model_program *program, __u64 start);
 
-void sql_put_stack(struct sql *sql, const struct event_stack *stack);
+void sql_put_stack(struct sql *sql, const struct event_stack *event);
 
 /* All that the model has at the end. */
 void sql_put_objects(struct sql *sql, const struct model *model);
