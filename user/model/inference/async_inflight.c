@@ -433,7 +433,8 @@ static void followed_end(struct async_inflight *async, const struct wait_end *en
 {
 	while (!link_alone(&async->followed)) {
 		struct open_inference *open = link_first(&async->followed, struct open_inference, proved);
-		struct stream *stream = open->stream;
+		/* What is freed has left the list, see open_detach(). */
+		struct stream *stream = open->stream; /* NOLINT(clang-analyzer-unix.Malloc) */
 
 		end_before(async, open, end, call);
 		open_end(async, open, end);

@@ -79,13 +79,13 @@ static __u32 find_interned(struct perfetto *p, struct sequence *sequence, unsign
 	struct map_node *node = map_find(&sequence->map, field, (__u64)(unsigned long)pointer);
 	struct interned *interned;
 
+	*iid = 0;
 	if (node)
 		return container_of(node, struct interned, node)->iid;
 	interned = malloc(sizeof(*interned));
 	if (!interned || map_add(&sequence->map, &interned->node, field, (__u64)(unsigned long)pointer)) {
 		free(interned);
 		text_fail(p->text);
-		*iid = 0;
 		return 0;
 	}
 	interned->iid = *iid = ++sequence->count;
