@@ -298,7 +298,7 @@ def test_terminals(kind):
 
 
 def test_mouse_and_save():
-    """A click on a title sorts, one on a row selects it; s saves a recording of the last seconds that has the program's calls."""
+    """A click on a title sorts, one on a row selects it; s saves a recording of the last seconds that has the program's calls; e explains."""
     folder = scratch()
     with watched("--save-dir", folder) as (_, shown):
         click(shown, 2, 1)
@@ -306,10 +306,15 @@ def test_mouse_and_save():
         click(shown, 2, 3)
         shown.keys("Enter")
         shown.wait(r"^neuron-0.1$")
+        shown.keys("e")
+        screen = shown.wait(r"A typical inference \(\d+ between")
+        assert re.search(r"^neuron-0.1: \d+ inferences$", screen, re.M) and "on a CPU" in screen, screen
+        shown.keys("End", "Home", "Escape")
+        shown.wait(r"^\d+ inferences, \d+ failed")
         shown.keys("Escape", "s")
         shown.wait("^saved the last ")
         shown.quit()
-    path, = glob.glob(os.path.join(folder, "*.xpt"))
+    path = sorted(glob.glob(os.path.join(folder, "*.xpt")), key=os.path.getmtime)[-1]
     trace = os.path.join(folder, "trace.json")
     assert not run([XPUTRACE, "report", path, "-o", trace]).status
     assert {call.program for call in Trace(trace).runs()} == {FIRST, SECOND}

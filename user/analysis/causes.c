@@ -40,7 +40,7 @@ const char *explain_component_title(enum study_component component)
 		[COMPONENT_SLEEP] = "blocked: sleep",
 		[COMPONENT_OTHER] = "blocked: another reason",
 		[COMPONENT_BLOCKED] = "blocked, reason not recorded",
-		[COMPONENT_UNKNOWN] = "not recorded",
+		[COMPONENT_UNKNOWN] = "in flight, or not recorded",
 	};
 
 	return titles[component];
@@ -499,10 +499,13 @@ static void add_rest(struct causes *causes)
 				  .command = "record --why ..." });
 	}
 	if (unknown != 0)
-		add_cause(causes, &(struct xpt_explain_cause){ .kind = "unknown",
-							       .name = "",
-							       .title = "what the thread did is not known",
-							       .difference = unknown });
+		add_cause(causes, &(struct xpt_explain_cause){
+					  .kind = "unknown",
+					  .name = "",
+					  .title = causes->program->has_states ?
+							   "between enqueue and end, when no thread belongs to it" :
+							   "what the thread did is not known",
+					  .difference = unknown });
 }
 
 /* ---- all of them ---- */

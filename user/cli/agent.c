@@ -157,9 +157,11 @@ static void report_ready(const struct agent *agent)
 	char text[300];
 
 	if (agent->server) {
-		snprintf(text, sizeof(text), "metrics are at %s%.200s%s",
-			 strncmp(agent->listen, "unix:", 5) != 0 ? "http://" : "", agent->listen,
-			 strncmp(agent->listen, "unix:", 5) != 0 ? "/metrics" : ", /metrics");
+		if (!strncmp(agent->listen, "unix:", 5))
+			snprintf(text, sizeof(text), "metrics are at %.200s, /metrics", agent->listen);
+		else
+			snprintf(text, sizeof(text), "metrics are at http://%s%.200s/metrics",
+				 strchr(agent->listen, ':') ? "" : "127.0.0.1:", agent->listen);
 		print_message(NULL, XPT_LOG_INFO, text);
 	}
 	if (agent->textfile) {

@@ -513,6 +513,8 @@ static void render_session(const struct agent_metrics *metrics, struct expositio
 			   "CPU time of tracing and collector as a share of that of the processes, latest measurement.",
 			   METRIC_GAUGE },
 		   metrics->overhead, 0);
+	if (!status->targets_time) /* without a budget nothing measures it */
+		return;
 	render_one(to,
 		   (struct metric){ "xputrace_overhead_cpu_seconds", "seconds",
 				    "CPU time that tracing added to the processes and took for collecting.",

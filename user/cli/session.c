@@ -255,14 +255,19 @@ const struct option_entry collect_options[] = {
 	{}
 };
 
+const struct option_entry why_option[] = {
+	{ 0, "why", NULL,
+	  "record when and why threads do not run during inferences,\nwho runs in their place and who wakes them",
+	  OPTION_FLAG, FIELD(why) },
+	{}
+};
+
 const struct option_entry session_options[] = {
 	{ .group = collect_options },
 	{ 'n', "name", "HANDLE=NAME",
 	  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines", OPTION_CALLBACK,
 	  .take = take_name },
-	{ 0, "why", NULL,
-	  "record when and why threads do not run during inferences,\nwho runs in their place and who wakes them",
-	  OPTION_FLAG, FIELD(why) },
+	{ .group = why_option },
 	{ 'q', "quiet", NULL, "no status line, no summary, only warnings", OPTION_FLAG, FIELD(quiet) },
 	{ .group = verbose_option },
 	{}

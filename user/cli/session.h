@@ -99,7 +99,7 @@ extern const struct option_entry counters_options[];
 extern const struct option_entry report_options[];
 extern const struct option_entry warn_size_option[];
 extern const struct option_entry link_option[];
-extern const struct option_entry verbose_option[];
+extern const struct option_entry why_option[], verbose_option[];
 extern const struct option_entry collect_options[]; /* what is traced of targets, and how */
 extern const struct option_entry session_options[]; /* these, and what only some commands have */
 

@@ -532,8 +532,10 @@ static const struct option_entry entries[] = {
 	{ 'n', "tables", "N", "with --batch: end after N tables", OPTION_NUMBER, FIELD(tables), .min = 1,
 	  .max = 1000000000 },
 	{ 0, "save-dir", "DIR",
-	  "keep the last seconds in memory, as a flight recorder\ndoes; the key s saves them in this directory",
+	  "keep the last seconds in memory, as a flight recorder\ndoes; the key s saves them in this directory, e explains\nthem",
 	  OPTION_STRING, FIELD(save_dir) },
+	{ 0, "ops", NULL, "keep the operators of each inference, too", OPTION_FLAG, FIELD(operators) },
+	{ .group = why_option },
 	{ .group = collect_options },
 	{ .group = verbose_option },
 	{}
@@ -549,7 +551,7 @@ static const struct command_line line = {
 	.more = "Without a target all processes that use a described runtime are shown. Shares are of the time in calls:\n"
 		"on a CPU, waiting for one, blocked. All figures but ERR and TOTAL are of the last interval.\n\n"
 		"keys: < > or the letters that ? lists: sort; / filter; Enter open a program, Esc back;\n"
-		"space pause; s save the last seconds (--save-dir); q quit\n\n"
+		"space pause; s save the last seconds (--save-dir); e explain them for the open program; q quit\n\n"
 		"examples:\n"
 		"  sudo xputrace top\n"
 		"  sudo xputrace top -p 4711 --interval 2s\n"
@@ -621,7 +623,8 @@ int top_watch(struct top *top, const char *match)
 /* The window that the key s saves. 0 or -errno. */
 static int keep_window(struct top *top)
 {
-	XPT_OPTS(xpt_continuous_options, options, .session = top->library, .output_dir = top->save_dir);
+	XPT_OPTS(xpt_continuous_options, options, .session = top->library, .output_dir = top->save_dir,
+		 .level = top->operators ? XPT_LEVEL_DETAILED : XPT_LEVEL_STANDARD);
 
 	options.has_owner = sudo_caller(&options.user, &options.group);
 	return top->save_dir ? xpt_continuous_create(&options, &top->window) : 0;
@@ -706,6 +709,8 @@ int command_top(int argc, char **argv)
 		return result;
 	if (top.tables && !top.batch)
 		return session_options_refuse(&line, "--tables requires --batch");
+	if (top.operators && !top.save_dir)
+		return session_options_refuse(&line, "--ops requires --save-dir DIR");
 	if (top.save_dir && top.batch)
 		return session_options_refuse(&line, "--save-dir is for a terminal: --batch has no keys");
 	if (choices_refused(&line, &top.session))

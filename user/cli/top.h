@@ -85,6 +85,7 @@ struct top {
 	uint64_t tables; /* of --batch; 0: until the end */
 
 	const char *save_dir; /* NULL: nothing can be saved */
+	bool operators;	      /* what is kept to be saved has them */
 
 	struct xpt_session *library;
 	struct xpt_continuous *window; /* NULL: none is kept */

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <xputrace/explain.h>
+
 #include "base/core/clock.h"
 #include "base/core/text.h"
 
@@ -46,6 +48,8 @@ struct screen {
 	char filter[FILTER_MAX], typed[FILTER_MAX];
 	char notice[256]; /* shown until the next key; "": none */
 	struct opened opened;
+	char *explanation;	/* of the opened program, lines; NULL: it is not shown */
+	unsigned int explained; /* number of its first line that is shown */
 };
 
 /* ---- drawing ---- */
@@ -174,9 +178,10 @@ static void draw_bottom(struct screen *screen)
 	else if (*message)
 		draw_line(LINES - 1, "%s", message);
 	else
-		draw_line(LINES - 1, screen->opened.row.id ?
-					     "Esc back  space pause  q quit" :
-					     "Enter open  < > sort  / filter  space pause  ? help  q quit");
+		draw_line(LINES - 1,
+			  screen->explanation	? "Esc back  up, down scroll  q quit" :
+			  screen->opened.row.id ? "Esc back  e explain  space pause  q quit" :
+						  "Enter open  < > sort  / filter  space pause  ? help  q quit");
 }
 
 static int table_lines(const struct screen *screen)
@@ -225,6 +230,7 @@ static void draw_help(void)
 		"/   only programs with a name in which an expression is found",
 		"space   pause, go on",
 		"s   save the last seconds (with --save-dir)",
+		"e   of an open program: save them, and explain where its time goes",
 		"q   quit",
 	};
 	int line = 2;
@@ -379,12 +385,29 @@ static void draw_program(struct screen *screen)
 	pthread_mutex_unlock(&opened->lock);
 }
 
+/* Lines that are on the screen; those before the first one are passed over. */
+static void draw_explanation(const struct screen *screen)
+{
+	const char *line = screen->explanation;
+	unsigned int number = 0;
+
+	for (int at = 1; *line && at < LINES - 1; number++) {
+		size_t length = strcspn(line, "\n");
+
+		if (number >= screen->explained)
+			draw_line(at++, "%.*s", (int)length, line);
+		line += length + (line[length] == '\n');
+	}
+}
+
 static void draw(struct screen *screen)
 {
 	erase();
 	draw_status(screen);
 	if (screen->help)
 		draw_help();
+	else if (screen->explanation)
+		draw_explanation(screen);
 	else if (screen->opened.row.id)
 		draw_program(screen);
 	else
@@ -560,29 +583,81 @@ static void press_in_table(struct screen *screen, int key)
 	}
 }
 
-static void save(struct screen *screen)
+/* *saved is filled in. False: nothing was saved, and the notice has the reason. */
+static bool save(struct screen *screen, struct xpt_saved *saved)
 {
-	static struct xpt_saved saved;
 	int error;
 
 	if (!screen->top->window) {
 		snprintf(screen->notice, sizeof(screen->notice),
 			 "nothing is kept to be saved: start with --save-dir DIR");
-		return;
+		return false;
 	}
-	saved.size = sizeof(saved);
-	error = xpt_continuous_save(screen->top->window, NULL, &saved);
+	saved->size = sizeof(*saved);
+	error = xpt_continuous_save(screen->top->window, NULL, saved);
 	if (error)
 		snprintf(screen->notice, sizeof(screen->notice), "not saved: %s", strerror(-error));
 	else
 		snprintf(screen->notice, sizeof(screen->notice), "saved the last %.1f s as %.200s",
-			 (saved.end - saved.begin) / 1e9, saved.path);
+			 (saved->end - saved->begin) / 1e9, saved->path);
+	return !error;
+}
+
+static void close_explanation(struct screen *screen)
+{
+	free(screen->explanation);
+	screen->explanation = NULL;
+}
+
+/* The last seconds of the program that is open, as `xputrace explain` has them. */
+static void explain(struct screen *screen)
+{
+	static struct xpt_saved saved;
+	const struct top_row *row = &screen->opened.row;
+	XPT_OPTS(xpt_program_choice, choice, .pid = row->pid, .handle = row->handle,
+		 .name = row->handle ? NULL : row->name);
+	XPT_OPTS(xpt_explain_options, options, .input = saved.path, .programs = &choice, .program_count = 1,
+		 .program_size = sizeof(choice), .most = 1);
+	struct xpt_explain *explanation = NULL;
+	int error;
+
+	if (!save(screen, &saved))
+		return;
+	error = xpt_explain_create(&options, &explanation);
+	close_explanation(screen);
+	if (!error)
+		error = xpt_explain_text(explanation, (unsigned int)COLS, &screen->explanation);
+	xpt_explain_destroy(explanation);
+	screen->explained = 0;
+	if (error)
+		snprintf(screen->notice, sizeof(screen->notice), "cannot explain it: %s",
+			 error == -ENOENT ? "it has not run in the last seconds" : strerror(-error));
+}
+
+static void press_in_explanation(struct screen *screen, int key)
+{
+	unsigned int page = LINES > 3 ? (unsigned int)LINES - 3 : 1, lines = 0;
+	long first = screen->explained;
+
+	for (const char *line = screen->explanation; (line = strchr(line, '\n')); line++)
+		lines++;
+	first += key == KEY_DOWN  ? 1 :
+		 key == KEY_UP	  ? -1 :
+		 key == KEY_NPAGE ? (long)page :
+		 key == KEY_PPAGE ? -(long)page :
+				    0;
+	if (key == KEY_HOME || first < 0)
+		first = 0;
+	if (key == KEY_END || first >= (long)lines)
+		first = lines > page ? lines - page : 0;
+	screen->explained = (unsigned int)first;
 }
 
 /* False: quit. */
 static bool press(struct screen *screen, int key)
 {
-	bool help = screen->help;
+	static struct xpt_saved saved;
+	bool help = screen->help, back = key == ESCAPE || key == KEY_LEFT || key == KEY_BACKSPACE || key == 127;
 
 	if (screen->filtering) {
 		type_filter(screen, key);
@@ -603,10 +678,16 @@ static bool press(struct screen *screen, int key)
 		screen->help = !help;
 	else if (key == KEY_MOUSE)
 		click(screen);
-	else if (screen->opened.row.id && (key == ESCAPE || key == KEY_LEFT || key == KEY_BACKSPACE || key == 127))
+	else if (screen->explanation && back)
+		close_explanation(screen);
+	else if (screen->explanation)
+		press_in_explanation(screen, key);
+	else if (screen->opened.row.id && back)
 		close_program(screen);
 	else if (key == 's')
-		save(screen);
+		save(screen, &saved);
+	else if (screen->opened.row.id && key == 'e')
+		explain(screen);
 	else if (!screen->opened.row.id)
 		press_in_table(screen, key);
 	return true;
@@ -676,6 +757,7 @@ int top_screen(struct top *top)
 	mouseinterval(200);
 	result = run(&screen);
 	close_program(&screen);
+	close_explanation(&screen);
 	endwin();
 	delscreen(terminal);
 	set_drawn(top, false);
