@@ -303,7 +303,7 @@ def test_wrong_values():
             "counters --every 99us": "a time of at least 100us", "continuous start --after 61s": "a time up to 1m, or 0",
             "continuous start --window-time 999ms": "a time from 1s to 24h, or 0",
             "continuous save --last 0": "a number of at least 1", "list --pid 2147483648": "a process ID",
-            "record --link=uprobe": "auto, session, multi or perf", "stream --type sum": "latency or trace"}.items():
+            "record --link=uprobe": "auto, session, multi or perf", "stream --type sum": "latency, trace or perfetto"}.items():
         *words, value = text.replace("=", " ").split()
         result = run([XPUTRACE] + words + [value])
         expect(result, 2, "'%s': expected %s\n" % (value, expected))

@@ -48,7 +48,7 @@ def profile():
     for program in ("", "0x0", "0x12345678901234567", "name="):
         refused(["profile"] + TARGET + ["--program", program], "--program")
     refused(PROFILE + ["--program", "y"], "--program", "stream")
-    refused(PROFILE + ["--type", "chrome"], "expected latency or trace")
+    refused(PROFILE + ["--type", "chrome"], "expected latency, trace or perfetto")
     refused(PROFILE + ["--type", "trace", "--summary"], "--summary")
     refused(PROFILE + ["--skip", "-1"], "--skip")
     refused(PROFILE + ["--delay", "soon"], "--delay")
@@ -62,7 +62,7 @@ def stream():
         refused(STREAM + ["--report-every", rate], "--report-every", "10ms to 24h")
     for rate in ("0", "1000001", "half"):
         refused(STREAM + ["--sample-every", rate], "--sample-every", "1 to 1000000")
-    refused(STREAM + ["--type", "stats"], "expected latency or trace")
+    refused(STREAM + ["--type", "stats"], "expected latency, trace or perfetto")
     refused(STREAM + ["--type", "trace", "--summary"], "--summary")
     refused(STREAM + ["--rotate", "1M", "-o", "x.csv"], "--rotate", "--append")
     refused(STREAM + ["--rotate", "1M", "--append"], "--rotate", "-o FILE")

@@ -294,6 +294,7 @@ long long confined_output_size(const char *path)
 
 static int ask(void *context, const char *path, int flags)
 {
+	static int broken; /* an answer was not received: the next one would be that */
 	struct request request = { .flags = flags };
 	size_t length = strlen(path) + 1;
 	int result, descriptor = -1;
@@ -307,6 +308,8 @@ static int ask(void *context, const char *path, int flags)
 	(void)context;
 	if (length > sizeof(request.path))
 		return -ENAMETOOLONG;
+	if (broken)
+		return broken;
 	memcpy(request.path, path, length);
 	if (write(opener, &request, offsetof(struct request, path) + length) < 0)
 		return -errno;
@@ -314,7 +317,7 @@ static int ask(void *context, const char *path, int flags)
 		got = recvmsg(opener, &message, MSG_CMSG_CLOEXEC);
 	while (got < 0 && errno == EINTR);
 	if (got != sizeof(result))
-		return got < 0 ? -errno : -EPIPE;
+		return broken = got < 0 ? -errno : -EPIPE;
 	if (result < 0 || is_end(flags))
 		return result;
 	if (CMSG_FIRSTHDR(&message) && control.header.cmsg_type == SCM_RIGHTS)
