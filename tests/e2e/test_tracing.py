@@ -47,7 +47,7 @@ def test_estimate(name):
         printed, program = summarised("record", "--ops", "--format", "none", "--", *command(path))
         added = results_in(printed)[0]["least_ns"] - without
         ratios.append(program["tracing_ns"]["p50"] / max(added, 1))
-        assert program["tracing_ns"]["count"] == RUNS and program["tracing_ns"]["p50"] < program["latency_ns"]["p50"], program
+        assert program["tracing_ns"]["count"] == RUNS and program["tracing_ns"]["p50"] <= program["latency_ns"]["p50"], program
     assert 1 / FACTOR <= statistics.median(ratios) <= FACTOR, ratios
 
 

@@ -292,8 +292,15 @@ int call_tree_measure(struct call_thread *thread, const struct function *functio
 	all = inside;
 	*operators = inside.operators;
 	if (function->cost) {
-		call->tracing = function->cost_inside + inside.tracing;
-		call->tracing_inside = inside.tracing;
+		/*
+		 * What a probe costs was measured before, and is not the same each time: more than the whole it was not. Of operators, which are
+		 * summed up, that would add a bias.
+		 */
+		const __u64 most = call->no_end || role == XPT_ROLE_OPERATOR ? ~0ull : call->end - call->start;
+		const __u64 tracing = function->cost_inside + inside.tracing;
+
+		call->tracing = tracing < most ? tracing : most;
+		call->tracing_inside = inside.tracing < most ? inside.tracing : most;
 		call->tracing_covered = inside.covered;
 		all.tracing += function->cost;
 		all.covered = role == XPT_ROLE_OPERATOR ? call->tracing : inside.covered;
