@@ -263,7 +263,7 @@ int columns_print_text(struct text *text, FILE *out)
 {
 	int error = text->error;
 
-	if (!error)
+	if (!error && text->length)
 		fwrite(text->data, 1, text->length, out);
 	text_free(text);
 	return error;
