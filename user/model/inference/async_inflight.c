@@ -108,10 +108,7 @@ static void open_detach(struct async_inflight *async, struct open_inference *ope
 	struct open_inference *follower, *following;
 
 	link_for_each_safe(follower, following, &open->followers, of_followed) {
-		link_remove(&follower->of_followed);
-		link_remove(&follower->of_stream);
-		link_remove(&follower->link);
-		async->open_count--;
+		open_detach(async, follower);
 		free(follower);
 	}
 	if (open->keyed)
@@ -428,33 +425,45 @@ static void end_before(struct async_inflight *async, struct open_inference *unti
 	}
 }
 
-/* What was launched on other streams before the marks that what the call has ended follows. */
-static void followed_end(struct async_inflight *async, const struct wait_end *end, struct event_call *call)
+/* Ends it, and where its stream runs in order what was launched there before. call: the wait that shows it; NULL: there is none. */
+static void open_end_in_order(struct async_inflight *async, struct open_inference *open, const struct wait_end *end,
+			      struct event_call *call)
 {
-	while (!link_alone(&async->followed)) {
-		struct open_inference *open = link_first(&async->followed, struct open_inference, proved);
-		/* What is freed has left the list, see open_detach(). */
-		struct stream *stream = open->stream; /* NOLINT(clang-analyzer-unix.Malloc) */
+	struct stream *stream = open->stream;
 
+	if (open->mark || (stream->ordered && !is_enqueue(open)))
 		end_before(async, open, end, call);
-		open_end(async, open, end);
-		stream_settle(stream);
-	}
+	if (call && !open->mark)
+		call->flow_in = open->inference.id;
+	open_end(async, open, end);
+	stream_settle(stream);
 }
 
-/* Ends what has just been added, when a wait for it has been seen already: a callback may be called before the launch returns. */
-static void orphan_waits_use(struct async_inflight *async, const struct queue *queue, const struct event_call *call)
+/* What was launched on other streams before the marks that what has ended follows. */
+static void followed_end(struct async_inflight *async, const struct wait_end *end, struct event_call *call)
 {
-	struct open_inference *open;
+	while (!link_alone(&async->followed))
+		open_end_in_order(async, link_first(&async->followed, struct open_inference, proved), end, call);
+}
+
+/* Ends what has just been added, when a wait for it has been seen already: a callback may be called before the call returns. */
+static void orphan_waits_use(struct async_inflight *async, struct open_inference *open, const struct event_call *call,
+			     struct event_call *wait)
+{
 	struct wait_end end;
 
-	if (!orphan_wait_take(&async->orphan_waits, queue->index, call->key, &end) || end.time <= call->start)
+	if (!orphan_wait_take(&async->orphan_waits, open->stream->queue->index, call->key, &end) ||
+	    end.time <= call->start)
 		return;
-	open = open_find(async, queue, call->key);
-	if (open->stream->ordered && !is_enqueue(open))
-		end_before(async, open, &end, NULL);
-	open_end(async, open, &end);
-	followed_end(async, &end, NULL);
+	open_end_in_order(async, open, &end, wait);
+	followed_end(async, &end, wait);
+}
+
+/* For one more: the oldest is dropped. */
+static void make_room(struct async_inflight *async, __u64 time)
+{
+	if (async->open_count >= MODEL_PENDING_MAX)
+		open_drop(async, link_first(&async->opens, struct open_inference, link), time);
 }
 
 static int open_begin(struct async_inflight *async, struct stream *stream, struct program *program,
@@ -466,15 +475,14 @@ static int open_begin(struct async_inflight *async, struct stream *stream, struc
 
 	if (before)
 		open_replace(async, before, call->start);
-	if (async->open_count >= MODEL_PENDING_MAX)
-		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
+	make_room(async, call->start);
 	error = open_add(async, stream, program, activity, call);
 	if (error)
 		return error;
 	stream->queue->depth++;
 	stream->queue->enqueued += call->function->role == XPT_ROLE_ENQUEUE;
 	if (keyed)
-		orphan_waits_use(async, stream->queue, call);
+		orphan_waits_use(async, open_find(async, stream->queue, call->key), call, NULL);
 	return 0;
 }
 
@@ -522,54 +530,51 @@ static int key_end(struct async_inflight *async, struct queue *queue, struct eve
 {
 	const struct wait_end end = wait_end(call);
 	struct open_inference *open = open_find(async, queue, key);
-	struct stream *stream;
 
 	if (!open)
 		return orphan_wait_add(&async->orphan_waits, queue->index, key, &end);
 	if (open->inference.start >= call->end)
 		return 0;
-	stream = open->stream;
-	if (open->mark || (stream->ordered && !is_enqueue(open)))
-		end_before(async, open, &end, call);
-	if (!open->mark)
-		call->flow_in = open->inference.id;
-	open_end(async, open, &end);
-	stream_settle(stream);
+	open_end_in_order(async, open, &end, call);
 	return 0;
 }
 
-static int mark_add(struct async_inflight *async, struct stream *stream, struct event_call *call)
+/* NULL: no memory. Without a key as yet. */
+static struct open_inference *mark_create(struct async_inflight *async, struct stream *stream,
+					  const struct event_call *call)
 {
-	struct open_inference *before = open_find(async, stream->queue, call->key), *open;
-	struct wait_end end;
+	struct open_inference *open = open_create(stream);
 
-	if (before)
-		open_replace(async, before, call->start);
-	if (link_alone(&stream->opens))
-		return 0;
-	if (async->open_count >= MODEL_PENDING_MAX)
-		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
-	open = open_create(stream);
 	if (!open)
-		return -ENOMEM;
-	if (map_add(&async->by_key, &open->node, stream->queue->index, call->key)) {
-		free(open);
-		return -ENOMEM;
-	}
-	open->keyed = open->mark = true;
+		return NULL;
+	open->mark = true;
 	open->inference.function = call->function;
 	open->inference.start = call->start;
 	open->inference.enqueued = call->end;
 	link_append(&async->opens, &open->link);
 	link_append(&stream->opens, &open->of_stream);
 	async->open_count++;
-	/* A callback may be called before the call returns that hands it over. */
-	if (orphan_wait_take(&async->orphan_waits, stream->queue->index, call->key, &end) && end.time > call->start) {
-		end_before(async, open, &end, call);
-		open_end(async, open, &end);
-		stream_settle(stream);
-		followed_end(async, &end, call);
+	return open;
+}
+
+static int mark_add(struct async_inflight *async, struct stream *stream, struct event_call *call)
+{
+	struct open_inference *before = open_find(async, stream->queue, call->key), *open;
+
+	if (before)
+		open_replace(async, before, call->start);
+	if (link_alone(&stream->opens))
+		return 0;
+	make_room(async, call->start);
+	open = mark_create(async, stream, call);
+	if (!open)
+		return -ENOMEM;
+	if (map_add(&async->by_key, &open->node, stream->queue->index, call->key)) {
+		open_drop(async, open, call->start);
+		return -ENOMEM;
 	}
+	open->keyed = true;
+	orphan_waits_use(async, open, call, call);
 	return 0;
 }
 
@@ -613,23 +618,15 @@ int async_follow(struct async_inflight *async, struct process *process, const st
 	if (!stream)
 		return followed && !is_enqueue(followed) ? -ENOMEM : 0;
 	/* Making room for the stream, or for this one, may have dropped it. */
-	if (async->open_count >= MODEL_PENDING_MAX)
-		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
+	make_room(async, call->start);
 	followed = open_find(async, queue, call->key);
 	if (!followed || followed->stream == stream || !stream->ordered)
 		return 0;
-	open = open_create(stream);
+	open = mark_create(async, stream, call);
 	if (!open)
 		return -ENOMEM;
-	open->mark = true;
 	open->follows = followed;
-	open->inference.function = call->function;
-	open->inference.start = call->start;
-	open->inference.enqueued = call->end;
 	link_append(&followed->followers, &open->of_followed);
-	link_append(&async->opens, &open->link);
-	link_append(&stream->opens, &open->of_stream);
-	async->open_count++;
 	return 0;
 }
 
