@@ -50,7 +50,7 @@ int diff_pair_create(struct diff_pair *pair);
 void diff_pair_free(struct diff_pair *pair);
 #define UNITS_LEAST 4 /* blocks on a side that something is tested by */
 
-/* Whether each recording is one value, where so many of them have it. */
+/* Whether each recording counts as one value, with this many of them on each side. */
 bool diff_by_recording(size_t before, size_t after);
 /* Figures are means over groups: of recordings where these are values, else there is one. */
 size_t diff_groups(const struct diff_pair *pair, const struct diff_side *side);

@@ -83,7 +83,8 @@ static const struct option_entry diff_entries[] = {
 	  "exit status 3 when a change is beyond this and more than\nnoise: 'p99 > +10%', 'throughput < -5% of resnet50',\n"
 	  "'waited > +2ms', '\"MatMul_3\" > +20%'; may be given several\ntimes",
 	  OPTION_CALLBACK, FIELD(conditions), .take = take_condition },
-	{ 0, "level", "PERCENT", "of the changes that are reported as more than noise, so many\nmay be none (1%)",
+	{ 0, "level", "PERCENT",
+	  "share of false discoveries among the changes that are\nreported as more than noise (default: 1%)",
 	  OPTION_CALLBACK, FIELD(level), .take = take_level, .expected = "a share up to 50%" },
 	{ 0, "run-noise", "PERCENT",
 	  "standard deviation that is assumed between recordings of the\nsame program, where there are too few to see it (10%)",

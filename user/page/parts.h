@@ -9,7 +9,7 @@ struct page_parts {
 	const struct page_document *document;
 	__u64 base; /* when the recording began */
 	size_t programs;
-	/* Of those that have no place, one in so many is kept. */
+	/* Of those beyond the limit, one in this many is kept. */
 	__u64 slow_every, drawn_every;
 	/* What was added so far, and could not be: */
 	__u64 samples, slow_samples, operators, items, details, cut_details, left_out_details;

@@ -170,7 +170,7 @@ static __u32 intern_frame(struct perfetto *p, struct sequence *sequence, const s
 	pb_number(p->text, 1, iid);
 	pb_number(p->text, 2, function);
 	pb_number(p->text, 3, mapping);
-	/* Readers tell frames of one function apart by it: without an address, by the line. */
+	/* It distinguishes frames of one function: without an address, the line does. */
 	pb_number(p->text, 4, frame->has_offset ? frame->offset : frame->line);
 	if (source)
 		pb_number(p->text, 5, source);

@@ -190,7 +190,7 @@ void perfetto_category(struct perfetto *perfetto, struct perfetto_track *track, 
 /* Both of a call, and its function as its source. */
 void perfetto_function(struct perfetto *perfetto, struct perfetto_track *track, const struct model_function *function);
 
-/* key: lives as long as the trace, and is told by its pointer. */
+/* key: lives as long as the trace, and is identified by its pointer. */
 void perfetto_argument(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __u64 value);
 void perfetto_argument_signed(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __s64 value);
 void perfetto_argument_pointer(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __u64 value);
