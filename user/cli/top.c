@@ -15,6 +15,7 @@
 
 #include <xputrace/device.h>
 
+#include "base/core/cgroup.h"
 #include "base/core/text.h"
 #include "base/core/vec.h"
 #include "base/file/output.h"
@@ -237,23 +238,10 @@ static void copy_name(char *to, size_t size, const char *name)
 
 void read_container(char container[CONTAINER_DIGITS + 1], pid_t pid)
 {
-	char path[64], line[4096];
-	FILE *file;
+	struct cgroup_ids ids;
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	while (!*container && fgets(line, sizeof(line), file)) {
-		for (const char *at = line; *at;) {
-			size_t digits = strspn(at, "0123456789abcdef");
-
-			if (digits == 64)
-				copy_name(container, CONTAINER_DIGITS + 1, at);
-			at += digits ?: 1;
-		}
-	}
-	fclose(file);
+	cgroup_read(&ids, pid);
+	copy_name(container, CONTAINER_DIGITS + 1, ids.container);
 }
 
 static void clear_interval(struct top_row *row)

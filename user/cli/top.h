@@ -108,7 +108,7 @@ struct top {
 	char message[256], warning[256];
 };
 
-/* The first digits of the ID of 64 that container engines name control groups with; unchanged: none is known. */
+/* The first digits of the ID of the container that the process is in; "": none, or not known. */
 void read_container(char container[CONTAINER_DIGITS + 1], pid_t pid);
 
 /* A stream of the programs that fit match (NULL: of --match, --program or all), with rows of its own from then on. 0 or -errno. */

@@ -161,6 +161,19 @@ static int add_class(struct nodes *nodes, const char *sysfs, const struct node_c
 	return error;
 }
 
+struct pci_address {
+	unsigned int domain, bus, device, function;
+};
+
+static bool parse_address(const char *text, struct pci_address *address)
+{
+	int end = 0;
+
+	return sscanf(text, "%x:%x:%x.%x%n", &address->domain, &address->bus, &address->device, &address->function,
+		      &end) == 4 &&
+	       !text[end];
+}
+
 /*
  * NVIDIA's driver has no class in sysfs, unless its module for DRM is loaded. Its devices are those that are bound to it, and its file in
  * proc, which is mounted beside sysfs, has the number of the node.
@@ -195,8 +208,8 @@ static int add_nvidia(struct nodes *nodes, const char *sysfs, const char *addres
 static int add_nvidia_devices(struct nodes *nodes, const char *sysfs)
 {
 	char path[PATH_MAX];
+	struct pci_address parsed;
 	struct dirent *entry;
-	unsigned int number;
 	int error = 0;
 	DIR *folder;
 
@@ -204,24 +217,11 @@ static int add_nvidia_devices(struct nodes *nodes, const char *sysfs)
 		return 0;
 	folder = opendir(path);
 	while (folder && !error && (entry = readdir(folder)))
-		if (sscanf(entry->d_name, "%x:%x:%x.%x", &number, &number, &number, &number) == 4)
+		if (parse_address(entry->d_name, &parsed))
 			error = add_nvidia(nodes, sysfs, entry->d_name);
 	if (folder)
 		closedir(folder);
 	return error;
-}
-
-struct pci_address {
-	unsigned int domain, bus, device, function;
-};
-
-static bool parse_address(const char *text, struct pci_address *address)
-{
-	int end = 0;
-
-	return sscanf(text, "%x:%x:%x.%x%n", &address->domain, &address->bus, &address->device, &address->function,
-		      &end) == 4 &&
-	       !text[end];
 }
 
 static int compare(unsigned int one, unsigned int other)
