@@ -35,19 +35,10 @@ void context_init(struct context *context, size_t room)
 
 /* ---- what is in records, and what changes in copies of them ---- */
 
-static __u64 hash_text(__u64 start, const char *text, size_t length)
-{
-	__u64 hash = 0xcbf29ce484222325 ^ start;
-
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
-	return hash;
-}
-
 /* Choices have no number, and all of them count. */
 static __u64 choice_number(const struct xpt_record_text *record)
 {
-	return hash_text(record->id, record->text, record->length);
+	return hash_bytes(HASH_BEGIN ^ record->id, record->text, record->length);
 }
 
 /* Where the value of a member begins in the JSON of a record; NULL: nowhere. Inside of a string the quotes would be escaped. */
@@ -90,7 +81,7 @@ static __u64 budget_number(const struct xpt_record_text *record)
 	if (!value)
 		return 0;
 	quote = memchr(value, '"', (size_t)(end - value));
-	return hash_text(*key, value, (size_t)((quote ?: end) - value));
+	return hash_bytes(HASH_BEGIN ^ *key, value, (size_t)((quote ?: end) - value));
 }
 
 bool context_is_common(const struct xpt_record_header *record)
@@ -106,7 +97,7 @@ static __u64 code_number(const struct xpt_record_text *record)
 	if (!uri)
 		return record->id;
 	end = memchr(uri, '"', (size_t)(record->text + record->length - uri));
-	return hash_text(1, uri, (size_t)((end ? end : record->text + record->length) - uri));
+	return hash_bytes(HASH_BEGIN ^ 1, uri, (size_t)((end ? end : record->text + record->length) - uri));
 }
 
 /* Identifies a record among those of its kind and process. */

@@ -5,8 +5,25 @@
 
 #include <linux/types.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/core/link.h"
+
+/* FNV-1a: a hash of the bytes, that of what is before them given. */
+#define HASH_BEGIN 0xcbf29ce484222325ull
+static inline __u64 hash_bytes(__u64 hash, const void *bytes, size_t length)
+{
+	const unsigned char *at = (const unsigned char *)bytes;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3ull;
+	return hash;
+}
+/* Of a terminated string. */
+static inline __u64 text_hash(const char *text)
+{
+	return hash_bytes(HASH_BEGIN, text, strlen(text));
+}
 
 struct map_node {
 	struct map_node *next;

@@ -8,15 +8,6 @@
 #include "base/core/link.h"
 #include "base/core/vec.h"
 
-/* FNV-1a */
-static __u64 hash(const struct text *labels, __u64 hash)
-{
-	for (size_t i = 0; i < labels->length; i++)
-		hash = (hash ^ (unsigned char)labels->data[i]) * 0x100000001b3ull;
-	return hash;
-}
-
-#define FIRST 0xcbf29ce484222325ull
 #define SECOND 0x84222325cbf29ce4ull
 
 static void release(struct series *series)
@@ -86,7 +77,8 @@ static struct series *drop(struct series_table *table, __u64 key, double now)
 
 struct series *series_get(struct series_table *table, const struct text *labels, double now)
 {
-	__u64 first = hash(labels, FIRST), second = hash(labels, SECOND);
+	__u64 first = hash_bytes(HASH_BEGIN, labels->data, labels->length),
+	      second = hash_bytes(SECOND, labels->data, labels->length);
 	struct series *series;
 
 	for (struct map_node *node = map_find(&table->map, first, second); node; node = map_next(node)) {

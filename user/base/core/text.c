@@ -203,6 +203,33 @@ size_t text_decode(const char *bytes, size_t length, __u32 *character)
 	return size;
 }
 
+size_t text_valid(const char *bytes, size_t length)
+{
+	__u32 character;
+	size_t at = 0, size;
+
+	while (at < length) {
+		size = bytes[at] & 0x80 ? text_decode(bytes + at, length - at, &character) : 1;
+		if (!size)
+			break;
+		at += size;
+	}
+	return at;
+}
+
+void text_utf8(struct text *text, const char *bytes, size_t length)
+{
+	size_t valid;
+
+	while ((valid = text_valid(bytes, length)) < length) {
+		text_bytes(text, bytes, valid);
+		text_literal(text, REPLACEMENT);
+		bytes += valid + 1;
+		length -= valid + 1;
+	}
+	text_bytes(text, bytes, length);
+}
+
 static bool json_plain(unsigned char byte)
 {
 	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';

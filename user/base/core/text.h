@@ -93,6 +93,11 @@ bool text_is_name(const char *name, const char *given);
  */
 size_t text_decode(const char *bytes, size_t length, __u32 *character);
 
+/* How many bytes valid UTF-8 at the begin has: length when all of it is. */
+size_t text_valid(const char *bytes, size_t length);
+/* Appends valid UTF-8: each byte that is none becomes U+FFFD. */
+void text_utf8(struct text *text, const char *bytes, size_t length);
+
 /*
  * Characters that are invisible but change the text around them: controls (C0, DEL, C1), changes of direction,
  * invisible ones.

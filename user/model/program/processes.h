@@ -46,16 +46,6 @@ static inline bool eviction_settled(__u64 end, __u64 time)
 	return time > end && time - end >= EVICTION_SETTLE_TIME;
 }
 
-/* Of a terminated string. */
-static inline __u64 text_hash(const char *text)
-{
-	__u64 hash = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash;
-}
-
 #define PROCESS_NAME_MAX 4096 /* bytes kept of a name or command line */
 
 struct cJSON;

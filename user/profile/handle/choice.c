@@ -243,17 +243,7 @@ static int count_step(pcre2_callout_block *block, void *context)
 /* Bytes that are not UTF-8 count as U+FFFD, one each, as they are shown in all reports. */
 static int decode(struct text *text, const char *name, size_t length)
 {
-	__u32 character;
-	size_t size;
-
-	for (; length && !text->error; name += size, length -= size) {
-		size = text_decode(name, length, &character);
-		if (size)
-			text_bytes(text, name, size);
-		else
-			text_literal(text, "\xef\xbf\xbd");
-		size += !size;
-	}
+	text_utf8(text, name, length);
 	return text->error;
 }
 

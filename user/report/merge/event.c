@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/hashmap.h"
 #include "base/core/vec.h"
 
 #define DIGITS_MAX 30	       /* significant ones that are used: ten to that fits into 128 bits */
@@ -231,10 +232,8 @@ static void write_thread(struct text *text, const struct merge_event *event, con
 static void write_identifier(struct text *text, struct json_part value, unsigned int space)
 {
 	struct json_part inside = *value.text == '"' ? json_inside(value) : value;
-	__u64 hash = 0xcbf29ce484222325ull ^ space;
+	__u64 hash = hash_bytes(HASH_BEGIN ^ space, inside.text, inside.length);
 
-	for (size_t i = 0; i < inside.length; i++)
-		hash = (hash ^ (unsigned char)inside.text[i]) * 0x100000001b3ull;
 	hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdull;
 	hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53ull;
 	text_literal(text, "\"");

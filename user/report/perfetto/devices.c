@@ -157,10 +157,8 @@ static __u32 intern_job_string(struct perfetto *p, unsigned int field, const cha
 	struct interned *interned;
 	struct map_node *node;
 	size_t size = strlen(string) + 1, packet, data, message;
-	__u64 key = 0xcbf29ce484222325ull;
+	const __u64 key = text_hash(string);
 
-	for (const char *at = string; *at; at++)
-		key = (key ^ (unsigned char)*at) * 0x100000001b3ull;
 	for (node = map_find(&p->jobs->strings, field, key); node; node = map_next(node)) {
 		interned = container_of(node, struct interned, node);
 		if (!strcmp(interned->string, string))

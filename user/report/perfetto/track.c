@@ -11,23 +11,6 @@
 
 /* ---- numbers ---- */
 
-/* FNV-1a. */
-static __u64 hash_bytes(__u64 value, const void *bytes, size_t length)
-{
-	const unsigned char *at = bytes;
-
-	for (size_t i = 0; i < length; i++)
-		value = (value ^ at[i]) * 0x100000001b3ull;
-	return value;
-}
-
-#define HASH_BEGIN 0xcbf29ce484222325ull
-
-static __u64 hash_string(__u64 value, const char *string)
-{
-	return hash_bytes(value, string, strlen(string));
-}
-
 /* Other in each trace, so that several may be put together. */
 __u64 perfetto_uuid(struct perfetto *perfetto)
 {
@@ -162,7 +145,7 @@ static __u32 intern_string(struct perfetto *perfetto, struct perfetto_track *tra
 
 	if (*last && !strcmp((*last)->string, string))
 		return (*last)->iid;
-	key = hash_string(HASH_BEGIN, string);
+	key = text_hash(string);
 	interned = find_interned(track, field, key, string);
 	if (!interned) {
 		pb_string(&message, 2, string);
@@ -705,7 +688,8 @@ void perfetto_tracks_open(struct perfetto *perfetto, const struct recording_info
 {
 	__u64 base = hash_bytes(HASH_BEGIN, &info->monotonic_time, sizeof(info->monotonic_time));
 
-	base = hash_bytes(hash_string(base, info->boot_id ?: ""), &document, sizeof(document));
+	base = hash_bytes(hash_bytes(base, info->boot_id ?: "", strlen(info->boot_id ?: "")), &document,
+			  sizeof(document));
 
 	perfetto->generation = 1;
 	perfetto->start = info->monotonic_time;

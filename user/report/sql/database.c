@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/hashmap.h"
 #include "base/file/file.h"
 
 #define COPY_BYTES 65536
@@ -48,20 +49,12 @@ static sqlite3_stmt *prepare(struct sql_database *database, sqlite3_stmt **state
 static const char *valid_text(struct sql_database *database, const char *text, size_t *size)
 {
 	const size_t length = strlen(text);
-	size_t at = 0, step = 1;
-	__u32 character;
 
-	while (at < length &&
-	       (step = (unsigned char)text[at] < 0x80 ? 1 : text_decode(text + at, length - at, &character)))
-		at += step;
 	*size = length;
-	if (at >= length)
+	if (text_valid(text, length) == length)
 		return text;
 	text_clear(&database->text, COPY_BYTES);
-	for (at = 0; at < length; at += step ?: 1) {
-		step = text_decode(text + at, length - at, &character);
-		text_bytes(&database->text, step ? text + at : "\xef\xbf\xbd", step ?: 3);
-	}
+	text_utf8(&database->text, text, length);
 	if (database->text.error) {
 		fail(database, SQLITE_NOMEM);
 		return "";
@@ -155,13 +148,10 @@ struct sql_value sql_string(struct sql_database *database, const char *text)
 {
 	const struct sql_value value = sql_text(text);
 	struct sql_cached *entry;
-	__u64 sum = 0;
 
 	if (value.kind == SQL_KIND_NULL)
 		return value;
-	for (const char *at = text; *at; at++)
-		sum = (sum ^ (unsigned char)*at) * 0x100000001b3ull;
-	entry = cached(database->strings, sum, 0);
+	entry = cached(database->strings, text_hash(text), 0);
 	if (entry->id && !strcmp(entry->text, text))
 		return sql_number(entry->id);
 	free(entry->text);
