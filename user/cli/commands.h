@@ -170,6 +170,8 @@ void messages_detach(void);
 /* The status line is redrawn in place; a message needs a line of its own. */
 void status_clear(void);
 void status_draw(const char *text);
+/* How much of a recording has been read: bytes; total 0: not known. As the library calls it. */
+void draw_progress(void *context, uint64_t done, uint64_t total);
 
 /* ---- the end of a command ---- */
 

@@ -233,15 +233,6 @@ static void confine(const struct xpt_diff_options *options, const char *json)
 	free(files);
 }
 
-static void on_progress(void *context, uint64_t done, uint64_t total)
-{
-	char text[64];
-
-	(void)context;
-	snprintf(text, sizeof(text), "%3.0f %% of %.1f MB", done * 100.0 / (total ?: 1), total / 1e6);
-	status_draw(text);
-}
-
 static int write_json(struct summary_json *summary, const struct xpt_diff *diff, int status)
 {
 	char *json = NULL;
@@ -338,7 +329,7 @@ int command_diff(int argc, char **argv)
 	options.program_size = sizeof(*context.session.choices);
 	options.match = context.session.match;
 	if (!context.session.quiet && isatty(STDERR_FILENO))
-		options.progress = on_progress;
+		options.progress = draw_progress;
 	result = run_diff(&context, &options);
 	free(before.items);
 	free(after.items);
@@ -359,19 +350,8 @@ struct explain_context {
 #undef FIELD
 #define FIELD(name) .offset = offsetof(struct explain_context, name)
 
-#define MOMENT "a time since the recording began, such as 1.5s or 200ms"
-
 static const struct option_entry explain_entries[] = {
-	{ 'P', "program", "NAME|HANDLE",
-	  "only inferences of this program; a handle is written\n0x7f3a10002b40, the name 0x12 as name=0x12; may be given\nseveral times",
-	  OPTION_CALLBACK, .take = take_chosen_program },
-	{ 'm', "match", "EXPRESSION",
-	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)", OPTION_CALLBACK,
-	  .take = take_chosen_match },
-	{ 'p', "pid", "PID[,PID...]", "only these processes", OPTION_CALLBACK, .take = take_pids },
-	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms",
-	  OPTION_DURATION, FIELD(options.from), .zero = true, .expected = MOMENT },
-	{ 0, "to", "TIME", "only what began before this time", OPTION_DURATION, FIELD(options.to), .expected = MOMENT },
+	{ .group = reading_options },
 	{ 'n', "programs", "N", "the N programs with most time in all (default: 5)", OPTION_INT, FIELD(most), .min = 1,
 	  .max = 16384 },
 	{ 0, "json", "FILE", "the same as JSON; -: on standard output, instead of the text", OPTION_STRING,
@@ -416,7 +396,7 @@ static int run_explain(struct explain_context *context)
 
 	summary_json_begin(&summary, context->json, "explain");
 	if (!context->session.quiet && isatty(STDERR_FILENO))
-		context->options.progress = on_progress;
+		context->options.progress = draw_progress;
 	confined_begin((const struct confined_file[]){ { .path = context->options.input },
 						       { .path = context->json, .output = true } },
 		       2);
@@ -460,6 +440,8 @@ int command_explain(int argc, char **argv)
 	context.options.match = session->match;
 	context.options.pids = session->pids;
 	context.options.pid_count = session->pid_count;
+	context.options.from = session->from;
+	context.options.to = session->to;
 	context.options.most = context.most;
 	if (context.options.to && context.options.to <= context.options.from)
 		return session_options_refuse(&explain_line, "--to must be later than --from");

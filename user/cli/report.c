@@ -47,8 +47,6 @@ static bool take_slowest(void *context, const char *value, const char **reason)
 
 #define FIELD(name) .offset = offsetof(struct report_context, name)
 
-#define MOMENT "a time since the recording began, such as 1.5s or 200ms"
-
 static const struct option_entry report_entries[] = {
 	{ 'o', "output", "FILE",
 	  "write a Chrome trace, or by the end of its name: .pftrace,\nPerfetto's own format; .html, a page; .db or .sqlite, a\n"
@@ -79,17 +77,7 @@ static const struct option_entry report_entries[] = {
 	{ 0, "level", "LEVEL", "of qnn-csv: basic, without operators and timestamps; or\ndetailed (default)",
 	  OPTION_CHOICE, FIELD(options.level),
 	  .choices = { { "basic", XPT_LEVEL_BASIC }, { "detailed", XPT_LEVEL_DETAILED } } },
-	{ 'P', "program", "NAME|HANDLE",
-	  "only inferences of this program, with what lies in them; a\nhandle is written 0x7f3a10002b40, the name 0x12 as\n"
-	  "name=0x12; may be given several times",
-	  OPTION_CALLBACK, .take = take_chosen_program },
-	{ 'm', "match", "EXPRESSION",
-	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)", OPTION_CALLBACK,
-	  .take = take_chosen_match },
-	{ 'p', "pid", "PID[,PID...]", "only these processes", OPTION_CALLBACK, .take = take_pids },
-	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms",
-	  OPTION_DURATION, FIELD(options.from), .zero = true, .expected = MOMENT },
-	{ 0, "to", "TIME", "only what began before this time", OPTION_DURATION, FIELD(options.to), .expected = MOMENT },
+	{ .group = reading_options },
 	{ 0, "request", "ID",
 	  "instead of programs: the regions that the program has marked\nwith this id, with what lies in them",
 	  OPTION_STRING, FIELD(options.request) },
@@ -121,18 +109,6 @@ static const struct command_line report_line = {
 		"  xputrace report night.xpt --flame inference --slowest 1% -o slow.svg\n\n"
 		"exit status: 0 reported, 1 failed or the recording was cut short, 2 wrong usage",
 };
-
-static void on_progress(void *context, uint64_t done, uint64_t total)
-{
-	char text[64];
-
-	(void)context;
-	if (total)
-		snprintf(text, sizeof(text), "%3.0f %% of %.1f MB", done * 100.0 / total, total / 1e6);
-	else
-		snprintf(text, sizeof(text), "%.1f MB", done / 1e6);
-	status_draw(text);
-}
 
 static const char *contradiction(const struct xpt_report_options *options)
 {
@@ -180,7 +156,7 @@ static int run_report(struct report_context *report)
 	options->summary_descriptor = report->session.quiet ? -1 : to_stdout ? STDERR_FILENO : STDOUT_FILENO;
 	options->columns = terminal_columns(options->summary_descriptor);
 	if (!report->session.quiet && isatty(STDERR_FILENO))
-		options->progress = on_progress;
+		options->progress = draw_progress;
 	if (options->output && !to_stdout && options->format != XPT_OUTPUT_HTML)
 		xpt_output_start_writer(); /* without one this process writes */
 	confined_begin((const struct confined_file[]){ { .path = options->input },
@@ -230,6 +206,8 @@ int command_report(int argc, char **argv)
 	report.options.warn_bytes = session->warn_bytes;
 	report.options.pids = session->pids;
 	report.options.pid_count = session->pid_count;
+	report.options.from = session->from;
+	report.options.to = session->to;
 	if (report.html && (session->output || report.options.format))
 		return session_options_refuse(&report_line, "--html FILE stands for -o FILE and --format html");
 	if (report.html ||

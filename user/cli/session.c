@@ -255,6 +255,23 @@ const struct option_entry collect_options[] = {
 	{}
 };
 
+#define MOMENT "a time since the recording began, such as 1.5s or 200ms"
+
+const struct option_entry reading_options[] = {
+	{ 'P', "program", "NAME|HANDLE",
+	  "only inferences of this program, with what lies in them; a\nhandle is written 0x7f3a10002b40, the name 0x12 as\n"
+	  "name=0x12; may be given several times",
+	  OPTION_CALLBACK, .take = take_chosen_program },
+	{ 'm', "match", "EXPRESSION",
+	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)", OPTION_CALLBACK,
+	  .take = take_chosen_match },
+	{ 'p', "pid", "PID[,PID...]", "only these processes", OPTION_CALLBACK, .take = take_pids },
+	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms",
+	  OPTION_DURATION, FIELD(from), .zero = true, .expected = MOMENT },
+	{ 0, "to", "TIME", "only what began before this time", OPTION_DURATION, FIELD(to), .expected = MOMENT },
+	{}
+};
+
 const struct option_entry why_option[] = {
 	{ 0, "why", NULL,
 	  "record when and why threads do not run during inferences,\nwho runs in their place and who wakes them",

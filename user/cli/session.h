@@ -54,6 +54,9 @@ struct session_options {
 	size_t choice_count;
 	const char *match; /* NULL: none */
 
+	/* Of report and explain: */
+	uint64_t from, to; /* ns since the recording began; to 0: its end */
+
 	/* Of profile and stream: */
 	enum xpt_profile_type type;
 	bool summary;
@@ -100,6 +103,7 @@ extern const struct option_entry report_options[];
 extern const struct option_entry warn_size_option[];
 extern const struct option_entry link_option[];
 extern const struct option_entry why_option[], verbose_option[];
+extern const struct option_entry reading_options[]; /* which inferences of a recording */
 extern const struct option_entry collect_options[]; /* what is traced of targets, and how */
 extern const struct option_entry session_options[]; /* these, and what only some commands have */
 

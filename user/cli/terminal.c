@@ -95,6 +95,18 @@ void status_draw(const char *text)
 	funlockfile(stderr);
 }
 
+void draw_progress(void *context, uint64_t done, uint64_t total)
+{
+	char text[64];
+
+	(void)context;
+	if (total)
+		snprintf(text, sizeof(text), "%3.0f %% of %.1f MB", done * 100.0 / total, total / 1e6);
+	else
+		snprintf(text, sizeof(text), "%.1f MB", done / 1e6);
+	status_draw(text);
+}
+
 /* As text_terminal(), also when there is no memory: then what could move the cursor is not shown as what it is. */
 static size_t print_safe(FILE *out, const char *bytes, size_t columns, int *error)
 {

@@ -96,15 +96,15 @@ static int statuses_parse(const cJSON *array, struct runtime *runtime)
 	return 0;
 }
 
-/* Functions that came before the runtime that their streams are of. */
-static void streams_share(struct functions *functions, const struct runtime *runtime)
+static void streams_find(const struct functions *functions, struct function *function)
 {
-	for (size_t i = 0; i < XPT_SPEC_MAX; i++) {
-		struct function *function = functions->functions[i];
+	const char *name = function->runtime->streams_of;
 
-		if (function && function->runtime->streams_of && !strcmp(function->runtime->streams_of, runtime->name))
-			function->view.streams = runtime->index;
-	}
+	function->view.streams = function->runtime->index;
+	function->view.shares_streams = name;
+	for (unsigned int i = 0; i < XPT_RUNTIME_MAX && name; i++)
+		if (functions->runtimes[i] && !strcmp(functions->runtimes[i]->name, name))
+			function->view.streams = i;
 }
 
 int functions_add_runtime(struct functions *functions, __u64 index, const cJSON *object)
@@ -125,7 +125,10 @@ int functions_add_runtime(struct functions *functions, __u64 index, const cJSON 
 		error = json_string_get(object, "streams_of", &runtime->streams_of);
 	if (!error && !functions->runtimes[index]) {
 		functions->runtimes[index] = runtime;
-		streams_share(functions, runtime);
+		/* Functions may come before the runtime that their streams are of. */
+		for (size_t i = 0; i < XPT_SPEC_MAX; i++)
+			if (functions->functions[i])
+				streams_find(functions, functions->functions[i]);
 		return 0;
 	}
 	if (!error && strcmp(functions->runtimes[index]->name, runtime->name))
@@ -191,15 +194,6 @@ static int fetches_parse(const cJSON *array, struct function *function)
 	return 0;
 }
 
-static void streams_find(const struct functions *functions, struct model_function *view, const struct runtime *runtime)
-{
-	view->streams = runtime->index;
-	view->shares_streams = runtime->streams_of != NULL;
-	for (unsigned int i = 0; i < XPT_RUNTIME_MAX && runtime->streams_of; i++)
-		if (functions->runtimes[i] && !strcmp(functions->runtimes[i]->name, runtime->streams_of))
-			view->streams = i;
-}
-
 static int function_parse(const struct functions *functions, const cJSON *object, struct function *function)
 {
 	const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "role"));
@@ -219,7 +213,7 @@ static int function_parse(const struct functions *functions, const cJSON *object
 	function->view.runtime = function->runtime->name;
 	function->view.runtime_index = function->runtime->index;
 	function->view.in_order = function->runtime->in_order;
-	streams_find(functions, &function->view, function->runtime);
+	streams_find(functions, function);
 	error = json_integer_get(object, "success", XPT_SUCCESS_ALWAYS, XPT_SUCCESS_NONZERO, &number);
 	if (error)
 		return error;
