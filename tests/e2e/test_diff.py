@@ -134,11 +134,12 @@ def test_exit_status():
 def test_damaged():
     """One that was cut short is compared up to there, and a note says so; one that is none is an error."""
     cut = os.path.join(scratch(), "cut.xpt")
-    with open(recorded(100), "rb") as file:
+    whole = recorded(700)  # long enough for several parts of the file, which is written every quarter of a second
+    with open(whole, "rb") as file:
         content = file.read()
     with open(cut, "wb") as file:
         file.write(content[:len(content) // 2])
-    diff = compared(recorded(100), cut)
+    diff = compared(whole, cut)
     program, _ = only(diff)
     assert 0 < program["inferences_after"] < RUNS and "after: a recording was cut short" in diff["notes"], diff["notes"]
     with open(cut, "wb") as file:
