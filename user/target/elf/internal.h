@@ -112,6 +112,10 @@ struct elf_note {
 int elf_file_each_note(struct elf_file *file, __u64 offset, size_t length, size_t align,
 		       int (*visit)(void *context, const struct elf_note *note), void *context);
 
+typedef int (*visit_code)(void *context, const unsigned char *code, size_t length, __u64 address);
+/* Calls visit with the code in pieces; each has overlap bytes of the next one, too. A non-zero return ends it and is returned; -ENOMEM. */
+int elf_file_each_code(struct elf_file *file, size_t overlap, visit_code visit, void *context);
+
 /* Finds .dynsym and .symtab; afterwards file->dynamic and file->full are set. */
 void elf_file_locate_tables(struct elf_file *file);
 

@@ -283,22 +283,39 @@ static int search_arm64(const struct references *references, const unsigned char
 
 /* ---- both ---- */
 
-static int search_code(const struct references *references, const struct elf_segment *segment)
+static int search_code(void *context, const unsigned char *code, size_t length, __u64 address)
 {
-	bool is_x86 = references->file->machine == ELF_MACHINE_X86_64;
-	unsigned char *code = malloc(CHUNK + OVERLAP);
+	const struct references *references = context;
+
+	return references->file->machine == ELF_MACHINE_X86_64 ? search_x86(references, code, length, address) :
+								 search_arm64(references, code, length, address);
+}
+
+static int read_code(struct elf_file *file, const struct elf_segment *segment, size_t overlap, visit_code visit,
+		     void *context)
+{
+	unsigned char *code = malloc(CHUNK + overlap);
 	int error = code ? 0 : -ENOMEM;
 
 	for (__u64 done = 0; done < segment->file_size && !error; done += CHUNK) {
 		__u64 left = segment->file_size - done;
-		size_t length = left < CHUNK + OVERLAP ? (size_t)left : CHUNK + OVERLAP;
+		size_t length = left < CHUNK + overlap ? (size_t)left : CHUNK + overlap;
 
-		if (elf_file_read_offset(references->file, segment->offset + done, code, length))
+		if (elf_file_read_offset(file, segment->offset + done, code, length))
 			break; /* cut short */
-		error = is_x86 ? search_x86(references, code, length, segment->address + done) :
-				 search_arm64(references, code, length, segment->address + done);
+		error = visit(context, code, length, segment->address + done);
 	}
 	free(code);
+	return error;
+}
+
+int elf_file_each_code(struct elf_file *file, size_t overlap, visit_code visit, void *context)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < file->segment_count && !error; i++)
+		if (file->segments[i].executable)
+			error = read_code(file, &file->segments[i], overlap, visit, context);
 	return error;
 }
 
@@ -331,9 +348,8 @@ int elf_file_each_reference(struct elf_file *file, const char *const *strings, s
 	struct references references = { .file = file, .visit = visit, .context = context };
 	int error = count ? find_places(&references, strings, count) : 0;
 
-	for (size_t i = 0; i < file->segment_count && references.place_count && !error; i++)
-		if (file->segments[i].executable)
-			error = search_code(&references, &file->segments[i]);
+	if (!error && references.place_count)
+		error = elf_file_each_code(file, OVERLAP, search_code, &references);
 	free(references.places);
 	return error;
 }

@@ -8,7 +8,6 @@
 
 #include "target/elf/internal.h"
 
-#define CHUNK (1u << 20)	/* bytes read together */
 #define WINDOW 64		/* bytes between two arguments of a call */
 #define FUNCTION_MAX (4u << 20) /* bytes of a function that is decoded */
 #define REGISTERED_MAX (1u << 20)
@@ -20,7 +19,7 @@ struct arguments {
 
 struct registrations {
 	struct elf_file *file;
-	__u64 decoded; /* end of the last function that was decoded */
+	__u64 decoded; /* end of the last function that was decoded: segments are in order of their addresses */
 	size_t count;
 	int (*visit)(void *context, __u64 function, const char *name);
 	void *context;
@@ -149,8 +148,9 @@ static bool has_name_beside(const struct registrations *all, const unsigned char
 	return false;
 }
 
-static int search_chunk(struct registrations *all, const unsigned char *code, size_t length, __u64 address)
+static int search_piece(void *context, const unsigned char *code, size_t length, __u64 address)
 {
+	struct registrations *all = context;
 	const unsigned char *at = code;
 	int error = 0;
 
@@ -168,33 +168,10 @@ static int search_chunk(struct registrations *all, const unsigned char *code, si
 	return error;
 }
 
-static int search_segment(struct registrations *all, const struct elf_segment *segment)
-{
-	unsigned char *code = malloc(CHUNK + 2 * WINDOW);
-	int error = code ? 0 : -ENOMEM;
-
-	for (__u64 done = 0; done < segment->file_size && !error; done += CHUNK) {
-		__u64 left = segment->file_size - done;
-		size_t length = left < CHUNK + 2 * WINDOW ? (size_t)left : CHUNK + 2 * WINDOW;
-
-		if (elf_file_read_offset(all->file, segment->offset + done, code, length))
-			break; /* cut short */
-		error = search_chunk(all, code, length, segment->address + done);
-	}
-	free(code);
-	return error;
-}
-
 int elf_file_each_registered(struct elf_file *file, int (*visit)(void *context, __u64 function, const char *name),
 			     void *context)
 {
 	struct registrations all = { .file = file, .visit = visit, .context = context };
-	int error = 0;
 
-	for (size_t i = 0; i < file->segment_count && file->machine == ELF_MACHINE_X86_64 && !error; i++) {
-		all.decoded = 0;
-		if (file->segments[i].executable)
-			error = search_segment(&all, &file->segments[i]);
-	}
-	return error;
+	return file->machine == ELF_MACHINE_X86_64 ? elf_file_each_code(file, 2 * WINDOW, search_piece, &all) : 0;
 }
