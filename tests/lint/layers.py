@@ -5,7 +5,7 @@
 The rules are those of the layout: a folder of user/ includes only folders before it, model/, report/ and profile/ know
 neither kernel nor target, control/ knows base/ only, only kern/ sees the BPF skeletons, the command sees the public headers
 and base/, public headers see each other, and the library neither prints nor exits. Inside a folder the same holds of its
-folders: there is no third level, and files of the folder itself come after all of them.
+folders: there is no third level, and files of the folder itself come after all of them, or where "" stands.
 
 A folder has at most 25 sources.
 """
@@ -23,6 +23,7 @@ INSIDE = {
     "report": ["trace", "chrome", "perfetto", "merge", "latency", "table", "flame", "sql"],
     "profile": ["trace", "trigger", "handle"],
     "session": ["reader", "attach", "collect", "code", "core", "offline", "continuous", "inspect"],
+    "cli": ["", "agent"],
     "model": ["stream", "stats", "program", "operator", "device", "inference", "core"],
 }
 FILES_MAX = 25
@@ -57,7 +58,8 @@ def folder_of(path):
 def place_inside(path):
     """Where a path relative to user/ stands among the folders of its layer, those that are not known last."""
     order = INSIDE.get(folder_of(path), [])
-    return order.index(path.parts[1]) if len(path.parts) > 2 and path.parts[1] in order else len(order)
+    name = path.parts[1] if len(path.parts) > 2 else ""
+    return order.index(name) if name in order else len(order)
 
 
 def unknown_folder(path):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* xputrace agent: what the programs and devices of a host do, as metrics. */
-#ifndef XPT_CLI_AGENT_H
-#define XPT_CLI_AGENT_H
+#ifndef XPT_CLI_AGENT_AGENT_H
+#define XPT_CLI_AGENT_AGENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "base/core/text.h"
 
-/* ---- agent_metrics.c: the figures; functions may be called from any thread ---- */
+/* ---- metrics.c: the figures; functions may be called from any thread ---- */
 
 struct agent_metrics;
 
@@ -27,7 +27,7 @@ void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struc
 /* Changes with each update. */
 uint64_t agent_metrics_version(struct agent_metrics *metrics);
 
-/* ---- agent_http.c: the server ---- */
+/* ---- http.c: the server ---- */
 
 #define AGENT_LISTEN "127.0.0.1:9464"
 

@@ -3,7 +3,7 @@
  * The server of xputrace agent: libmicrohttpd in a thread that has no capabilities. A connection is for one request. A client holds
  * nobody up: answers are made once an interval and shared, connections are few, and cut off after a while.
  */
-#include "cli/agent.h"
+#include "cli/agent/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The metrics of xputrace agent: sums of reports by the labels of their programs, devices, and the agent itself. */
-#include "cli/agent.h"
+#include "cli/agent/agent.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* agent: traces everything that uses a runtime, under a budget, and exports metrics. */
-#include "cli/agent.h"
+#include "cli/agent/agent.h"
 
 #include <errno.h>
 #include <inttypes.h>
