@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from harness import (LATE_RATE, SLOW, XPUTRACE, Process, Recorder, Trace, alone, cases, compare, compare_calls,
-                     compare_late, compare_programs, need, paired, process_state, record_late, run, scratch, standin,
+                     compare_late, compare_programs, need, paired, process_state, record_command, record_late, run, scratch, standin,
                      workload_path)
 
 
@@ -24,6 +24,22 @@ def test_forks_after_attach():
             compare_programs([result], trace)
         else:
             compare_late(result, trace, result["times"][0])
+
+
+@cases("command", "attach")
+@paired("expects probes in time")
+def test_children_have_the_table(how):
+    """Functions that are found only in the table that the parent was given are traced in its children, too, which do not ask for it."""
+    words = ["--fork", "2", "--rate", str(LATE_RATE), "--calls", "300", "--log-times", "--programs", "1"]
+    if how == "command":
+        results, trace, _ = record_command([workload_path("workload"), "pjrt", *words])
+        assert trace.losses() == {"late_probes": 2}, trace.losses()
+    else:
+        results, trace = record_late(standin("pjrt", *words))
+    assert len(results) == 3
+    trace.check()
+    for result in results:
+        compare_late(result, trace, result["times"][0])
 
 
 @paired("expects probes in time")

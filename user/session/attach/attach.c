@@ -531,6 +531,57 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	return placed;
 }
 
+/* Places what the parent has in the file for itself alone. Number of probes, or a negative errno. */
+static int inherit_file(struct attacher *attacher, pid_t parent, pid_t child, const struct pinned_file *pinned)
+{
+	struct kern_site *sites = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < attacher->attached.count; i++) {
+		const struct attached *attached = &attacher->attached.all[i];
+
+		for (size_t s = 0;
+		     attached->tgid == parent && attached->file == pinned->file && s < attached->site_count; s++) {
+			if (attacher_has(attacher, child, pinned->file, attached->sites[s].offset))
+				continue;
+			if (vec_push(sites, count, attached->sites[s])) {
+				free(sites);
+				return -ENOMEM;
+			}
+			attacher->figures.sites[attached->sites[s].class]++;
+		}
+	}
+	return count ? attach_sites(attacher, child, &pinned->mapped, pinned->file, sites, count, false) : 0;
+}
+
+int attacher_fork(struct attacher *attacher, pid_t parent, pid_t child)
+{
+	struct mapped_files mapped;
+	size_t own = 0;
+	int placed = 0, result;
+
+	for (size_t i = 0; i < attacher->attached.count; i++)
+		own += attacher->attached.all[i].tgid == parent;
+	if (!own)
+		return 0;
+	result = process_mapped_files(child, &mapped);
+	if (result)
+		return result;
+	for (size_t i = 0; i < mapped.count && result >= 0; i++) {
+		struct pinned_file pinned;
+
+		if (elf_cache_pin(&attacher->files, &mapped.files[i], false, &pinned))
+			continue;
+		result = inherit_file(attacher, parent, child, &pinned);
+		if (result > 0)
+			placed += result;
+		pinned_close(&pinned);
+	}
+	mapped_files_free(&mapped);
+	attacher_report_error(attacher, child, result);
+	return placed ?: result;
+}
+
 const struct description *attacher_class_runtime(const struct attacher *attacher, pid_t tgid, __u64 class)
 {
 	return class_names_runtime(&attacher->classes, tgid, class);

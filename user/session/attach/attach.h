@@ -55,6 +55,11 @@ int attacher_prepare(struct attacher *attacher, const char *command);
 bool attacher_is_static(struct attacher *attacher, const struct process_info *info);
 /* Places probes in everything of the process that has none yet. Number of new probes, or a negative errno. */
 int attacher_scan(struct attacher *attacher, pid_t tgid);
+/*
+ * Probes of a forked child where its parent has some of its own, which follow from its memory: tables, resolved addresses, callers.
+ * Their number, or a negative errno.
+ */
+int attacher_fork(struct attacher *attacher, pid_t parent, pid_t child);
 /* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
 void attacher_forget(struct attacher *attacher, pid_t tgid);
 /* The process runs another file now: its memory layout has to be reported anew. */

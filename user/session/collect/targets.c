@@ -500,22 +500,25 @@ bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket)
 	return false;
 }
 
-/* Nothing is read of the process: it may be one of thousands that do nothing traced. */
+/* Nothing is read of the process unless its parent has probes of its own: it may be one of thousands that do nothing traced. */
 static void on_fork(struct collector *collector, const struct xpt_record_task *task)
 {
 	pid_t tgid = task->header.tgid;
 	struct followed *followed = followed_add(collector, tgid);
-	int placed = 0;
+	int placed = 0, inherited;
 
 	collector_pass(collector, &task->header);
 	if (!followed)
 		return;
 	followed->began = task->header.time;
-	if (kern_family_has(collector->kern, tgid))
-		return;
 	/* A child of a single process has none of its probes. */
-	if (!follow(collector, tgid))
+	if (!kern_family_has(collector->kern, tgid) && !follow(collector, tgid))
 		placed = attacher_scan(collector->attacher, tgid);
+	inherited = attacher_fork(collector->attacher, task->other, tgid);
+	if (inherited > 0) { /* it may have called them already */
+		placed += inherited;
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
+	}
 	if (placed > 0)
 		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
 }
