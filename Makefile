@@ -152,7 +152,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-vm-all test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-truth test-vm test-vm-all test-bench test-lint fuzz lint format \
 	bench soak demo npm npm-releases python workload install uninstall clean FORCE
 
 ## targets
@@ -340,7 +340,7 @@ workload: $(BUILD)/workload.done
 
 $(BUILD)/workload.done: $(WORKLOAD_SOURCES) Makefile
 	$(call say,BUILD,$(BUILD)/workload)
-	$(Q)tests/workload/build.sh $(BUILD)/workload
+	$(Q)$(if $(CROSS),CC=$(CC) CXX=$(CROSS)g++) tests/workload/build.sh $(BUILD)/workload
 	$(Q)touch $@
 
 ## npm                 fetch ONNX Runtime for Node.js, without running its install scripts
@@ -394,12 +394,19 @@ test-e2e: all workload $(BUILD)/test-code-read $(BUILD)/bench/loop
 	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
-## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, in QEMU without KVM
+## test-truth          2,000 random workloads with random options, every figure of every output checked; XPUTRACE_TRUTH=FROM-TO: others
+test-truth: all workload
+	XPUTRACE_TRUTH=$${XPUTRACE_TRUTH:-200-2199} $(PYTHON) tests/e2e/run.py -k 'truth.*'
+
+## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, those of the architecture
+##                     on AArch64, too; in QEMU without KVM
 ## test-vm-all         all tests there; takes hours
 test-vm-all: override VM_OPTIONS += --all
 test-vm test-vm-all:
 	$(Q)tests/deps.sh vm
+	$(Q)tests/deps.sh arm64
 	$(Q)$(MAKE) --no-print-directory all workload
+	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all workload
 	$(PYTHON) tests/vm/run.py $(VM_OPTIONS)
 
 ## test-public         programs that use the installed library, and docs/examples; root, to trace

@@ -23,7 +23,7 @@ workload) packages=$workload ;;
 demo) packages=$demo ;;
 test) packages=$test ;;
 torch) packages="$test python3-torch" ;; # 150 MB: for tests that are left out without it
-vm) packages="$workload qemu-system-x86 busybox-static kmod e2fsprogs xz-utils zstd" ;;
+vm) packages="$workload qemu-system-x86 qemu-system-arm g++-aarch64-linux-gnu busybox-static kmod e2fsprogs xz-utils zstd" ;;
 bench) packages="$test bpftrace" ;;
 lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libdw-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
@@ -42,7 +42,7 @@ if ! have apt-get; then
 	case $purpose in
 	build) tools='' libraries='' ;;
 	demo) tools="python3 node npm" libraries='' ;;
-	vm) tools="python3 qemu-system-x86_64 busybox depmod mke2fs xz zstd" libraries='' ;;
+	vm) tools="python3 qemu-system-x86_64 qemu-system-aarch64 aarch64-linux-gnu-g++ busybox depmod mke2fs xz zstd" libraries='' ;;
 	test | bench) tools="python3 node npm g++" libraries=criterion ;;
 	lint) tools="python3 clang-format-14 clang-tidy-14 shellcheck mandoc" libraries='' ;;
 	arm64) tools=aarch64-linux-gnu-gcc libraries='' ;;

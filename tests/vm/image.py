@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the machines boot: one root file system for all, made of this machine's own programs and libraries and of the
-build tree; and for each kernel its drivers and a small initial file system that finds the root."""
+"""What the machines boot: a root file system for all of an architecture, made of this machine's own programs and libraries,
+or of Debian's packages for another one, and of the build tree; and for each kernel its drivers and a small initial file
+system that finds the root."""
 
 import glob
 import json
@@ -12,6 +13,7 @@ import sys
 import sysconfig
 
 import module
+import packages
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -21,6 +23,9 @@ INSIDE = "xputrace"  # the build tree in the root file system
 PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
     mv nm ps readelf rm rmdir rmmod setarch setpriv setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
 OPTIONAL = {"strace"}
+# Where they are for another architecture.
+PACKAGES = """bash binutils bpftool busybox-static coreutils dash grep kmod mount procps python3-minimal
+    libpython3-stdlib strace util-linux""".split()
 NEEDED = "xputrace libxputrace.so workload".split()  # below the build folder
 WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
 TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers".split()
@@ -45,6 +50,25 @@ class Missing(Exception):
 
 # ---- programs and libraries ----
 
+def needed_by(path):
+    """Names of the shared libraries that a file of any architecture loads by itself."""
+    listed = subprocess.run(["readelf", "-dW", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, text=True)
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", listed.stdout)
+
+
+def libraries_of_arm64(path):
+    """The same as libraries_of() of a file for AArch64: those that the cross compiler links."""
+    found, waiting = {}, [path]
+    while waiting:
+        for name in needed_by(waiting.pop()):
+            places = (os.path.join(place, name) for place in ("/usr/lib/aarch64-linux-gnu", "/usr/aarch64-linux-gnu/lib"))
+            library = next(filter(os.path.exists, places), None)
+            if library and name not in found:
+                found[name] = library
+                waiting.append(library)
+    return list(found.values())
+
+
 def libraries_of(path):
     """The shared libraries that a file loads, the dynamic loader among them."""
     listed = subprocess.run(["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, text=True)
@@ -52,17 +76,22 @@ def libraries_of(path):
 
 
 class Tree:
-    """A folder that becomes a file system."""
+    """A folder that becomes a file system; of: another one that it begins with."""
 
-    def __init__(self, folder):
+    libraries_of = staticmethod(libraries_of)
+
+    def __init__(self, folder, of=None):
         self.folder = folder
         self._with_libraries = set()
         shutil.rmtree(folder, ignore_errors=True)
+        if of:
+            shutil.copytree(of, folder, symlinks=True)
         for each in ("usr/bin", "usr/sbin", "usr/lib/modules", "usr/lib64", "etc", "proc", "sys", "dev", "run", "tmp",
                      "root", "mnt", "var"):
-            os.makedirs(self.path(each))
+            os.makedirs(self.path(each), exist_ok=True)
         for each in ("bin", "sbin", "lib", "lib64"):
-            os.symlink("usr/" + each, self.path(each))
+            if not os.path.lexists(self.path(each)):
+                os.symlink("usr/" + each, self.path(each))
 
     def path(self, inside):
         return os.path.join(self.folder, inside.lstrip("/"))
@@ -77,7 +106,7 @@ class Tree:
 
     def add_libraries(self, source, without=None):
         """without: a folder whose own libraries are left out."""
-        for library in libraries_of(source):
+        for library in self.libraries_of(source):
             if library not in self._with_libraries and not (without and library.startswith(without)):
                 self._with_libraries.add(library)
                 self.add(library)
@@ -99,6 +128,20 @@ class Tree:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+class Arm64Tree(Tree):
+    """One whose programs are those of packages, and whose libraries are those that the cross compiler links."""
+
+    libraries_of = staticmethod(libraries_of_arm64)
+
+    def add(self, source, inside=None):
+        target = self.path(inside or source.replace("/usr/aarch64-linux-gnu/lib/", "/usr/lib/aarch64-linux-gnu/"))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.lexists(target):
+            os.unlink(target)
+        shutil.copy2(source, target)
+        self.add_libraries(source)
 
 
 def add_python(tree):
@@ -145,15 +188,31 @@ def make_file_system(folder, path):
 
 
 def make_root(build, folder):
-    """The root file system of all machines; its path."""
+    """The root file system of this machine's architecture; its path."""
     tree = Tree(os.path.join(folder, "root"))
     for name in PROGRAMS:
         tree.add_program(name)
     add_python(tree)
+    return finish_root(tree, build, os.path.join(folder, "root.img"))
+
+
+def make_root_arm64(build, folder, refresh):
+    """The one of AArch64."""
+    unpacked = os.path.join(folder, "packages-arm64")
+    if refresh or not os.path.exists(unpacked + ".done"):
+        packages.fetch_root(unpacked, "bookworm", "arm64", PACKAGES)
+        open(unpacked + ".done", "wb").close()
+    tree = Arm64Tree(os.path.join(folder, "root-arm64"), unpacked)
+    for name in ("usr/share/doc", "usr/share/man", "usr/share/locale"):
+        shutil.rmtree(tree.path(name), ignore_errors=True)
+    return finish_root(tree, os.path.join(build, "arm64"), os.path.join(folder, "root-arm64.img"))
+
+
+def finish_root(tree, build, path):
+    """Adds the build tree, and makes the file system at path of it."""
     add_build_tree(tree, build)
     tree.write("etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
     tree.write("etc/group", "root:x:0:\nnogroup:x:65534:\n")
-    path = os.path.join(folder, "root.img")
     make_file_system(tree.folder, path)
     shutil.rmtree(tree.folder)
     return path
@@ -265,12 +324,11 @@ def archive_entry(name, mode, data=b"", number=0):
     return entry + b"\0" * (-len(entry) % 4)
 
 
-def make_initial(modules, options, path):
+def make_initial(modules, options, path, busybox):
     """The initial file system: busybox, the modules to load in order, the options of the run inside."""
-    busybox = shutil.which("busybox")
     if not busybox:
         raise Missing("the program busybox is not installed")
-    if libraries_of(busybox):
+    if needed_by(busybox):
         raise Missing("busybox is not a static program: the package busybox-static has one")
     entries = [(folder, 0o40755, b"") for folder in ("bin", "dev", "proc", "sys", "new", "modules")]
     with open(busybox, "rb") as file:

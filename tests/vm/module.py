@@ -17,8 +17,10 @@ NAME = "xptaccel"
 KEPT_LINES = 30  # of what a failed build said
 
 # The kernel's configuration tells what the compiler knows that Debian has built it with; this machine's may be older.
+COMPILERS = {"amd64": ["CC=gcc", "CROSS_COMPILE="],
+             "arm64": ["CC=aarch64-linux-gnu-gcc", "CROSS_COMPILE=aarch64-linux-gnu-", "ARCH=arm64",
+                       "CC_FLAGS_FTRACE="]}  # older compilers do not align functions as ftrace of AArch64 wants
 OPTIONS = [
-    "CC=gcc", "CROSS_COMPILE=",
     "CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=",  # gcc 14; without, functions are aligned in another way
     "KCFLAGS=-Wno-attributes",  # counted_by: gcc 15
     "CONFIG_DEBUG_INFO_BTF_MODULES=",  # types of this module are of no use, and need pahole
@@ -81,7 +83,8 @@ def build(kernel, folder):
     if up_to_date(product, sources + [os.path.abspath(__file__)]):
         return product
     prepare(kernel.headers)
-    configured = one(os.path.join(kernel.headers, "usr", "src", "linux-headers-*-amd64"), "a configuration")
+    configured = one(os.path.join(kernel.headers, "usr", "src", "linux-headers-*-" + kernel.architecture),
+                     "a configuration")
     common = one(os.path.join(kernel.headers, "usr", "src", "linux-headers-*-common"), "the common part")
     for old in glob.glob(os.path.join(folder, "driver-*")):
         shutil.rmtree(old)
@@ -90,7 +93,7 @@ def build(kernel, folder):
         shutil.copy(path, place)
     # Debian's own Makefile in the configured folder says the same with the paths of installed packages.
     made = subprocess.run(["make", "-s", "-C", configured, "-f", os.path.join(common, "Makefile"),
-                           "KBUILD_OUTPUT=" + configured, "M=" + place] + OPTIONS + ["modules"],
+                           "KBUILD_OUTPUT=" + configured, "M=" + place] + COMPILERS[kernel.architecture] + OPTIONS + ["modules"],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
     if made.returncode != 0:
         raise Failed("the module was not built for %s:\n%s" % (

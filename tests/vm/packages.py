@@ -11,11 +11,12 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-# Of the packages that linux-image-amd64 leads to, those with the kernel and its modules: newer Debians split them.
-WITH_FILES = re.compile(r"linux-(image|binary|modules)-[0-9].*-amd64$")
-LEADING_TO_THEM = re.compile(r"linux-(image|binary|modules|base)-.*amd64$")
+# Of the packages that linux-image-ARCHITECTURE leads to, those with the kernel and its modules: newer Debians split them.
+WITH_FILES = r"linux-(image|binary|modules)-[0-9].*-%s$"
+LEADING_TO_THEM = r"linux-(image|binary|modules|base)-.*%s$"
 # What a module is built with, and the libraries that the programs among it need.
 HEADERS_WITH_FILES = re.compile(r"linux-(headers|kbuild)-[0-9]|(libc6|libelf1|libelf1t64|libzstd1|zlib1g)$")
 LEADING_TO_HEADERS = re.compile(r"linux-(headers|kbuild|base)-|(libc6|libelf1|libelf1t64|libzstd1|zlib1g)$")
@@ -28,8 +29,10 @@ class Unavailable(Exception):
 class Kernel:
     """A kernel to test on: its name, the versions that are meant, the Debian suites that may have it."""
 
-    def __init__(self, name, prefix, suites):
-        self.name = name
+    def __init__(self, name, prefix, suites, architecture="amd64"):
+        self.name = name if architecture == "amd64" else "%s-%s" % (architecture, name)
+        self.like = name  # the tests on another architecture are those of this kernel
+        self.architecture = architecture  # Debian's name of it
         self.prefix = prefix  # of the package's version
         self.suites = suites
         self.version = None  # of the package
@@ -64,6 +67,9 @@ KERNELS = (
     Kernel("6.1", "6.1.", ("bookworm",)),
     Kernel("6.12", "6.12.", ("bookworm-backports", "trixie")),
     Kernel("newest", "", ("sid", "experimental")),
+    Kernel("6.1", "6.1.", ("bookworm",), "arm64"),
+    Kernel("6.12", "6.12.", ("bookworm-backports", "trixie"), "arm64"),
+    Kernel("newest", "", ("sid", "experimental"), "arm64"),
 )
 
 
@@ -90,7 +96,7 @@ def mirror():
 class Apt:
     """apt with lists and sources of its own in a folder."""
 
-    def __init__(self, folder, suites):
+    def __init__(self, folder, suites, architecture="amd64"):
         self.folder = folder
         for each in ("lists/partial", "cache/archives/partial", "preferences.d", "sources.d"):
             os.makedirs(os.path.join(folder, each), exist_ok=True)
@@ -101,8 +107,8 @@ class Apt:
         configuration = self._write("apt.conf", "".join('%s "%s";\n' % pair for pair in (
             ("Dir::State", folder), ("Dir::State::status", folder + "/status"), ("Dir::Cache", folder + "/cache"),
             ("Dir::Etc::sourcelist", folder + "/sources.list"), ("Dir::Etc::sourceparts", folder + "/sources.d"),
-            ("Dir::Etc::preferencesparts", folder + "/preferences.d"), ("APT::Architecture", "amd64"),
-            ("APT::Architectures", "amd64"), ("APT::Sandbox::User", ""), ("Acquire::Retries", "3"),
+            ("Dir::Etc::preferencesparts", folder + "/preferences.d"), ("APT::Architecture", architecture),
+            ("APT::Architectures", architecture), ("APT::Sandbox::User", ""), ("Acquire::Retries", "3"),
             ("Acquire::Languages", "none"))))
         self.environment = dict(os.environ, APT_CONFIG=configuration)
 
@@ -175,26 +181,61 @@ def fetch(kernel, folder, refresh=False):
 
 
 def download(kernel, folder):
-    apt = Apt(os.path.join(folder, "apt"), kernel.suites)
+    apt = Apt(os.path.join(folder, "apt"), kernel.suites, kernel.architecture)
     apt.run("apt-get", "-q", "update")
-    versions = [record["Version"] for record in apt.show("linux-image-amd64")
-                if record["Version"].startswith(kernel.prefix)]
+    start = "linux-image-" + kernel.architecture
+    versions = [record["Version"] for record in apt.show(start) if record["Version"].startswith(kernel.prefix)]
     if not versions:
         raise Unavailable("no kernel %s* in %s" % (kernel.prefix, ", ".join(kernel.suites)))
-    packages = packages_of(apt, "linux-image-amd64", versions[0], WITH_FILES, LEADING_TO_THEM)
+    packages = packages_of(apt, start, versions[0], *(re.compile(pattern % kernel.architecture)
+                                                      for pattern in (WITH_FILES, LEADING_TO_THEM)))
     if not packages:
-        raise Unavailable("linux-image-amd64 %s leads to no package with a kernel" % versions[0])
-    headers = packages_of(apt, "linux-headers-amd64", versions[0], HEADERS_WITH_FILES, LEADING_TO_HEADERS)
+        raise Unavailable("%s %s leads to no package with a kernel" % (start, versions[0]))
     unpack(apt, packages, os.path.join(folder, "unpacked"))
-    unpack(apt, headers, kernel.headers)
+    # The programs that run while a module is built are for this machine, whatever the kernel is for.
+    native = apt if kernel.architecture == "amd64" else Apt(os.path.join(folder, "apt-amd64"), kernel.suites)
+    if native is not apt:
+        native.run("apt-get", "-q", "update")
+    headers = packages_of(native, "linux-headers-amd64", versions[0], HEADERS_WITH_FILES, LEADING_TO_HEADERS)
+    unpack(native, headers, kernel.headers)
+    if native is not apt:
+        own = re.compile(r"linux-headers-[0-9].*-%s$" % kernel.architecture)
+        unpack(apt, packages_of(apt, "linux-headers-" + kernel.architecture, versions[0], own, own), kernel.headers)
+        shutil.rmtree(native.folder)
     shutil.rmtree(apt.folder)
     return {"version": versions[0], "packages": packages, "headers": headers}
 
 
 def unpack(apt, packages, folder):
-    """Downloads packages and unpacks all of them into a new folder, which is what later runs take."""
-    os.makedirs(folder)
+    """Downloads packages and unpacks all of them into a folder, which is what later runs take."""
+    os.makedirs(folder, exist_ok=True)
     apt.run("apt-get", "-q", "download", *packages, cwd=apt.folder)
     for archive in glob.glob(os.path.join(apt.folder, "*.deb")):
         output_of(["dpkg-deb", "--extract", archive, folder])
         os.unlink(archive)
+
+
+def fetch_root(folder, suite, architecture, wanted, without=None):
+    """Unpacks packages, with all that they depend on but those whose file without matches, into a new folder, the root of a
+    system. Nothing is installed. Returns the names of the files."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for directory in ("bin", "lib", "lib64", "sbin"):
+        os.makedirs(os.path.join(folder, "usr", directory))
+        os.symlink("usr/" + directory, os.path.join(folder, directory))
+    for directory in ("dev", "proc", "sys", "tmp"):
+        os.makedirs(os.path.join(folder, directory))
+    with tempfile.TemporaryDirectory(prefix="xputrace-apt-") as place:
+        os.chmod(place, 0o755)
+        try:
+            apt = Apt(place, [suite], architecture)
+            apt.run("apt-get", "-q", "update")
+            apt.run("apt-get", "-q", "-y", "--no-install-recommends", "--download-only", "install", *wanted)
+            archives = [path for path in sorted(glob.glob(os.path.join(place, "cache", "archives", "*.deb")))
+                        if not (without and without.match(os.path.basename(path)))]
+            for archive in archives:
+                # Packages of older releases have files in /bin and /lib.
+                output_of(["sh", "-c", 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"', "sh",
+                           archive, folder])
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Unavailable((getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]) from error
+    return [os.path.basename(path) for path in archives]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the end-to-end tests on other kernels: Debian's 6.1, 6.12 and its newest, in QEMU without KVM.
+"""Runs the end-to-end tests on other kernels: Debian's 6.1, 6.12 and its newest, on x86-64 and AArch64, in QEMU without KVM.
 
 run.py [--kernel NAME]... [-k PATTERN]... [--all] [--refresh] [--shell]
 
@@ -17,6 +17,7 @@ import concurrent.futures
 import json
 import os
 import platform
+import shutil
 import sys
 import threading
 import time
@@ -38,10 +39,10 @@ EMULATORS_MARK = "Oops: int3"
 EMULATORS_FAULT = "an emulated processor has run into a breakpoint that the kernel had already taken away"
 FAULTS = 3  # that are believed for one kernel
 AGAIN = 4  # tests of one kernel that are made once more when they have failed; more are no accident
-REQUIRED = ("6.1", "6.12")  # in stable Debians: there is no day on which they cannot be had
+REQUIRED = ("6.1", "6.12", "arm64-6.1", "arm64-6.12")  # in stable Debians: there is no day on which they cannot be had
 # How many times longer than on a real machine something may take. On a real one 30 perf uprobes are placed in 2 to 4
 # ms, on 6.1 in here in 70 to 110 ms.
-SLOW = {"6.1": 15, "6.12": 5, "newest": 5}
+SLOW = {"6.1": 15, "6.12": 5, "newest": 5, "arm64-6.1": 15, "arm64-6.12": 10, "arm64-newest": 10}
 
 # Tests that cannot be run in the machines: kernels (none: all), pattern of their names, and why.
 IMAGE = "PoCL and ONNX Runtime are not in the image: they are ten times as large as all else"
@@ -173,6 +174,20 @@ CHOSEN = (
 )
 
 
+# On AArch64: what differs between architectures, of this folder, too. Sites and their first instructions, arguments and results,
+# the reasons of waits, unwinding, type information, links, system calls by number; and that drivers are followed.
+ARM64_ALWAYS = """kernel.* standins.stack_arguments standins.late_attach[[]nrt] driver.module driver.crowd[[]cuda]
+    harm.checks[[]command] devices.ioctls""".split()
+ARM64 = ARM64_ALWAYS + """standins.late_attach* standins.plain_entries* standins.failures[[]nrt] standins.threads[[]cuda] standins.layers[[]hip]
+    standins.resolved_addresses states.* stacks.chain* harm_calls.exceptions[[]attach] harm_calls.longjmp[[]command]
+    harm_calls.fork[[]command] harm_calls.vfork[[]attach] harm_stacks.stacks* ops_toy.threads ops_toy.left_by_exception[[]gtr]
+    ops_functions.links* ops_device.jobs[[]2gr] regions.links* regions.semaphore[[]2] function_regions.counts_and_times*
+    codeobj.sizes[[]cuda] codeobj_record.waits hostile_process.address_inside_an_instruction[[]3] hostile_process.secret*
+    hostile_process.capabilities[[]record] processes.forks_after_attach processes.several_targets command.exec
+    command.forked_children[[]hip] counters.known_numbers* profile.samples stream.summary continuous.whole[[]cuda]
+    driver.time driver.events driver.killed inspect.driver_types[[]all] truth.cases[[]0]""".split()
+
+
 class Totals:
     """Counts and prints; several kernels are tested at once."""
 
@@ -217,10 +232,16 @@ class Run:
         self.folder = os.path.join(FOLDER, kernel.name)
         self.finished = []
         self.faults = 0
-        self.patterns = options.k
+        self.patterns = options.k or self.chosen_on_arm64()
         self.silent = set()  # tests in which a machine has stopped for good
         self.failed = {}  # at the first time: what is said of them, as the arguments of Totals.add()
         self.again = bool(options.k)  # there is no other time
+
+    def chosen_on_arm64(self):
+        """Patterns of all tests that are made on another architecture."""
+        if self.options.all or self.kernel.architecture == "amd64":
+            return []
+        return ARM64 if self.kernel.like == "newest" else ARM64_ALWAYS
 
     def prepare(self):
         """Fetches the kernel and makes the image of its drivers."""
@@ -231,12 +252,14 @@ class Run:
 
     def machine(self, root, console=None):
         def ours(table):
-            return [row[1:] for row in table if not row[0] or self.kernel.name in row[0]]
+            return [row[1:] for row in table if not row[0] or self.kernel.like in row[0]]
 
         chosen = [] if self.options.all or self.patterns else [pattern for pattern, in ours(CHOSEN)]
-        inside = {"kernel": self.kernel.name, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
+        inside = {"kernel": self.kernel.like, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
                   "finished": self.finished, "environment": {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1"}}
-        initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"))
+        busybox = shutil.which("busybox") if self.kernel.architecture == "amd64" else os.path.join(
+            FOLDER, "packages-arm64", "bin", "busybox")
+        initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"), busybox)
         return machine.Machine(self.kernel, initial, root, self.modules, console)
 
     def tests(self, root):
@@ -344,8 +367,12 @@ def not_there(kernel, totals, reason):
     totals.add("%s/machine" % kernel.name, "failed" if kernel.name in REQUIRED else "skipped", 0, reason)
 
 
-def one_kernel(kernel, root, options, totals):
+def one_kernel(kernel, roots, options, totals):
     try:
+        missing = machine.missing_emulator(kernel.architecture)
+        if missing:
+            raise packages.Unavailable(missing)
+        root = roots[kernel.architecture]
         run = Run(kernel, options, totals)
         run.prepare()
         if options.shell:
@@ -363,24 +390,22 @@ def main():
     start = time.monotonic()
     kernels = [kernel for kernel in packages.KERNELS if not options.kernel or kernel.name in options.kernel]
     totals = Totals()
-    missing = machine.missing_emulator()
     if platform.machine() != "x86_64":
         for kernel in kernels:
             totals.add("%s/machine" % kernel.name, "skipped", 0, "only made on x86-64")
-    elif missing:
-        for kernel in kernels:
-            not_there(kernel, totals, missing)
     else:
         for kernel in kernels:
             os.makedirs(os.path.join(FOLDER, kernel.name), exist_ok=True)
         try:
-            root = image.make_root(BUILD, FOLDER)
-        except image.Missing as reason:
+            roots = {architecture: image.make_root(BUILD, FOLDER) if architecture == "amd64" else
+                     image.make_root_arm64(BUILD, FOLDER, options.refresh)
+                     for architecture in {kernel.architecture for kernel in kernels}}
+        except (image.Missing, packages.Unavailable) as reason:
             sys.exit("tests/vm: %s" % reason)
         totals.say("   root file system: %.1f s" % (time.monotonic() - start))
         # A machine waits about half of its time.
         with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            list(pool.map(lambda kernel: one_kernel(kernel, root, options, totals), kernels))
+            list(pool.map(lambda kernel: one_kernel(kernel, roots, options, totals), kernels))
     if not options.shell:
         print("   all: %.1f s" % (time.monotonic() - start))
         for name in totals.failed:

@@ -83,8 +83,8 @@ DESCRIPTIONS = {"vpu": "ivpu"}
 @cases(*DRIVERS)
 def test_driver_followed(kernel, events):
     """All of the described events that the kernel's driver has are attached to."""
-    if not os.path.isdir(os.path.join(EVENTS, events)):
-        raise Skip("%s has no events %s" % (kernel, events))
+    if not os.path.isdir(os.path.join(EVENTS, events)) or run(["modprobe", "-n", DRIVERS[events]]).status != 0:
+        raise Skip("%s has no events of the driver %s" % (kernel, events))
     name = DESCRIPTIONS.get(events, events)
     (driver,) = [one for one in json.loads(run([XPUTRACE, "list", "drivers", "--format", "json"]).stdout)
                  if one["driver"] == name]
