@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Protobuf messages, appended to a text: fields in any order, nested messages as they come. Nothing of a message has to be known
- * before; its length is put in front when it ends. Numbers of fields are those of Perfetto's protos/perfetto/trace.
+ * before; its length is put in front when it ends.
  */
-#ifndef XPT_REPORT_PERFETTO_PACKET_H
-#define XPT_REPORT_PERFETTO_PACKET_H
+#ifndef XPT_BASE_FORMAT_PROTOBUF_H
+#define XPT_BASE_FORMAT_PROTOBUF_H
 
 #include <linux/types.h>
 #include <string.h>
