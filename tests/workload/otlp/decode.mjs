@@ -14,5 +14,5 @@ for (const file of files) {
   const again = Request.encode(request).finish();
   if (again.length !== bytes.length)
     throw new Error(`${file}: ${bytes.length} bytes, of which ${again.length} are known`);
-  console.log(JSON.stringify(request));
+  console.log(JSON.stringify(Request.toObject(request, { longs: String, arrays: true })));
 }
