@@ -153,7 +153,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-vm-all test-bench test-lint fuzz lint format \
-	bench soak demo npm npm-releases python workload install uninstall clean FORCE
+	bench soak demo npm npm-releases python victoria-metrics workload install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
@@ -369,6 +369,15 @@ $(BUILD)/python.done: tests/workload/python/root.py
 	$(Q)$(PYTHON) $< $(BUILD)/python python3-onnxruntime python3-torch
 	$(Q)touch $@
 
+## victoria-metrics    fetch VictoriaMetrics of Debian's next release, which receives OTLP, into a folder of its own
+victoria-metrics: $(BUILD)/victoria-metrics.done
+
+$(BUILD)/victoria-metrics.done: tests/workload/python/root.py
+	$(call say,APT,$(BUILD)/victoria-metrics)
+	$(Q)rm -rf $(BUILD)/victoria-metrics
+	$(Q)$(PYTHON) $< $(BUILD)/victoria-metrics victoria-metrics
+	$(Q)touch $@
+
 ## test                install what is missing, build, run every test; as root, to include the ones that trace
 test:
 	$(Q)tests/deps.sh test
@@ -391,7 +400,7 @@ test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 
 ## test-e2e            trace real programs and compare; as root
 test-e2e: all workload $(BUILD)/test-code-read $(BUILD)/bench/loop
-	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python
+	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python victoria-metrics
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
 ## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, in QEMU without KVM

@@ -8,11 +8,13 @@ import gzip
 import http.server
 import json
 import os
+import signal
 import ssl
 import subprocess
 import threading
 import time
 
+import python_root
 from harness import BUILD, ROOT, XPUTRACE, Process, Skip, cases, need, run, scratch, standin, wait_until
 from test_agent import free_port, made_programs, open_line, query, watching
 from test_top import failures
@@ -327,6 +329,37 @@ def test_end():
     with pushing(None, url="http://127.0.0.1:%d" % free_port()) as agent:
         agent.wait_line("stderr", "cannot send metrics")
     assert "data points that were not sent in time are dropped" in agent.stderr, agent.stderr
+
+
+# ---- a real server ----
+
+def test_victoria_metrics():
+    """VictoriaMetrics of Debian's next release: what it answers is what the workload did, under the names that /metrics has."""
+    port = free_port()
+    server = Process(python_root.direct("-storageDataPath", os.path.join(scratch(), "data"), "-httpListenAddr", "127.0.0.1:%d" % port,
+                                        "-opentelemetry.usePrometheusNaming", "-search.latencyOffset=0s", "-search.disableCache",
+                                        program="victoria-metrics", folder=os.path.join(BUILD, "victoria-metrics")))
+    wait_until(lambda: query(port, "vector(1)"), "it answers")
+    workload = standin("nrt", "--calls", 200, "--threads", 2, "--rate", 200)
+    with pushing(None, url="http://127.0.0.1:%d/opentelemetry" % port, pids=[workload.pid],
+                 settings={"EXPORTER_OTLP_COMPRESSION": "gzip"}) as agent:
+        workload.go()
+        made = made_programs(workload.results())
+
+        def stored(name):
+            return {one["metric"]["xputrace_program"]: float(one["value"][1]) for one in query(port, name)}
+
+        wait_until(lambda: stored("xputrace_inferences_total") == made, "stored: %s" % made)
+        wait_until(lambda: stored("xputrace_inference_duration_seconds_count") == made, "durations: %s" % made)
+        found = query(port, "histogram_quantile(0.5, sum by (le) (xputrace_inference_duration_seconds_bucket))")
+        assert 0 < float(found[0]["value"][1]) < 10, found
+        labels = query(port, "xputrace_inferences_total")[0]["metric"]
+        assert labels["service_name"] == "xputrace" and labels["host_name"] == os.uname().nodename, labels
+        names = {one["metric"]["__name__"] for one in query(port, '{service_name="xputrace"}')}
+        assert names == set(agent.samples()), names ^ set(agent.samples())
+        assert "cannot send" not in agent.stderr and "dropped" not in agent.stderr, agent.stderr
+    server.signal(signal.SIGTERM)
+    server.wait()
 
 
 # ---- settings ----
