@@ -174,12 +174,18 @@ void agent_push_add(struct agent_push *push, uint64_t time)
 	for (size_t i = 0; i < encoder.count; i++) {
 		struct otlp_request *request = &encoder.requests[i];
 		struct item *item = calloc(1, sizeof(*item));
+		char *fitting;
 
 		if (!item || (push->settings.packed && pack(&request->body))) {
 			print_message(NULL, XPT_LOG_WARN, "no memory for metrics to be sent");
 			text_free(&request->body);
 			free(item);
 			continue;
+		}
+		fitting = realloc(request->body.data, request->body.length); /* it may wait for long */
+		if (fitting) {
+			request->body.data = fitting;
+			request->body.capacity = request->body.length;
 		}
 		*item = (struct item){ .body = request->body, .points = request->points };
 		*last = item;
@@ -361,8 +367,8 @@ static unsigned int time_left(struct agent_push *push)
 	return left;
 }
 
-/* Until it is sent, or never will be. */
-static void deliver(struct agent_push *push, const struct item *item)
+/* Until it is sent, or never will be. False: because of the end, and so is all that waits. */
+static bool deliver(struct agent_push *push, const struct item *item)
 {
 	uint64_t backoff = BACKOFF_FIRST_MS, wait_ms, rejected;
 	enum cause cause = REFUSED;
@@ -394,17 +400,19 @@ static void deliver(struct agent_push *push, const struct item *item)
 	else if (outcome == SENT && *reason && !push->advised)
 		say(XPT_LOG_INFO, "advice of ", push->settings.shown, reason, "");
 	push->advised |= outcome == SENT && *reason;
+	return outcome != AGAIN;
 }
 
 static void *send_all(void *context)
 {
 	struct agent_push *push = context;
+	bool in_time = true;
 	struct item *item;
 
 	if (thread_drop_capabilities())
 		print_message(NULL, XPT_LOG_WARN, "cannot drop capabilities of the thread that sends metrics");
-	while ((item = take_oldest(push))) {
-		deliver(push, item);
+	while (in_time && (item = take_oldest(push))) {
+		in_time = deliver(push, item);
 		free_item(item);
 	}
 	return NULL;
