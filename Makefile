@@ -78,7 +78,7 @@ PACKAGES := libbpf libdw libelf libcjson libpcre2-8 libtraceevent libcrypto zlib
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 # Of the command alone.
-CLI_LIBS = $(call memo,CLI_LIBS,$(PKG_CONFIG) --libs ncursesw libmicrohttpd 2>/dev/null)
+CLI_LIBS = $(call memo,CLI_LIBS,$(PKG_CONFIG) --libs ncursesw libmicrohttpd libcurl 2>/dev/null)
 LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
@@ -153,7 +153,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-truth test-vm test-vm-all test-bench test-lint fuzz lint format \
-	bench soak demo npm npm-releases python workload install uninstall clean FORCE
+	bench soak demo npm npm-releases python victoria-metrics workload install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
@@ -177,7 +177,7 @@ $(BUILD)/tools: Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)for tool in $(firstword $(CC)) $(CLANG) $(OBJCOPY); do \
 		command -v $$tool >/dev/null || { echo "$$tool is missing: make deps installs it" >&2; exit 1; }; done
-	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' 'libdw >= 0.188' libelf libcjson libtraceevent libmicrohttpd libcrypto zlib sqlite3 || \
+	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' 'libdw >= 0.188' libelf libcjson libtraceevent libmicrohttpd libcurl libcrypto zlib sqlite3 || \
 		{ echo "a library is missing: make deps$(if $(CROSS),-$(ARCH)) installs it" >&2; exit 1; }
 	$(Q)test -n '$(BPFTOOL)' || { echo "bpftool is missing: make deps installs it" >&2; exit 1; }
 	$(Q)touch $@
@@ -369,6 +369,15 @@ $(BUILD)/python.done: tests/workload/python/root.py
 	$(Q)$(PYTHON) $< $(BUILD)/python python3-onnxruntime python3-torch
 	$(Q)touch $@
 
+## victoria-metrics    fetch VictoriaMetrics of Debian's next release, which receives OTLP, into a folder of its own
+victoria-metrics: $(BUILD)/victoria-metrics.done
+
+$(BUILD)/victoria-metrics.done: tests/workload/python/root.py
+	$(call say,APT,$(BUILD)/victoria-metrics)
+	$(Q)rm -rf $(BUILD)/victoria-metrics
+	$(Q)$(PYTHON) $< $(BUILD)/victoria-metrics victoria-metrics
+	$(Q)touch $@
+
 ## test                install what is missing, build, run every test; as root, to include the ones that trace
 test:
 	$(Q)tests/deps.sh test
@@ -391,7 +400,7 @@ test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 
 ## test-e2e            trace real programs and compare; as root
 test-e2e: all workload $(BUILD)/test-code-read $(BUILD)/bench/loop
-	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python
+	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python victoria-metrics
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
 ## test-truth          2,000 random workloads with random options, every figure of every output checked; XPUTRACE_TRUTH=FROM-TO: others

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Python of Debian's next release, as `make python` has unpacked it into a root of its own."""
+"""Programs of Debian's next release, as `make python` and `make prometheus` have unpacked them into roots of their own."""
 
 import glob
 import os
@@ -9,18 +9,19 @@ from harness import BUILD, Skip
 FOLDER = os.path.join(BUILD, "python")
 
 
-def need():
-    if not os.path.exists(os.path.join(FOLDER, "fetched.json")):
-        raise Skip("Debian's next release is not in build/python: make python")
+def need(folder=FOLDER):
+    if not os.path.exists(os.path.join(folder, "fetched.json")):
+        name = os.path.basename(folder)
+        raise Skip("Debian's next release is not in build/%s: make %s" % (name, name))
 
 
-def direct(*words):
+def direct(*words, program="python3", folder=FOLDER):
     """Python with the words, by the root's own dynamic loader and libraries; everything else is this machine's."""
-    need()
-    place, = glob.glob(os.path.join(FOLDER, "usr", "lib", "*-linux-gnu"))
-    loader, = glob.glob(os.path.join(FOLDER, "usr", "lib64", "ld-linux*"))
+    need(folder)
+    place, = glob.glob(os.path.join(folder, "usr", "lib", "*-linux-gnu"))
+    loader, = glob.glob(os.path.join(folder, "usr", "lib64", "ld-linux*"))
     return [loader, "--library-path", place + ":" + os.path.dirname(place),
-            os.path.realpath(os.path.join(FOLDER, "usr", "bin", "python3")), *words]
+            os.path.realpath(os.path.join(folder, "usr", "bin", program)), *words]
 
 
 def inside(shared, *words):
