@@ -388,7 +388,7 @@ struct perfetto_track *perfetto_lane(struct perfetto *perfetto, const struct per
 
 void perfetto_event(struct perfetto *perfetto, unsigned int type)
 {
-	perfetto->body.length = perfetto->end.length = 0;
+	perfetto->body.length = perfetto->end.length = perfetto->arguments.length = 0;
 	pb_number(&perfetto->body, EVENT_TYPE, type);
 }
 
@@ -440,6 +440,17 @@ void perfetto_function(struct perfetto *perfetto, struct perfetto_track *track, 
 }
 
 /* ---- arguments ---- */
+
+void perfetto_field(struct perfetto *perfetto, enum perfetto_argument argument, __u64 value)
+{
+	pb_number(&perfetto->arguments, argument, value);
+}
+
+void perfetto_field_some(struct perfetto *perfetto, enum perfetto_argument argument, __u64 value)
+{
+	if (value)
+		pb_number(&perfetto->arguments, argument, value);
+}
 
 static size_t argument_begin(struct perfetto *perfetto, struct perfetto_track *track, const char *key)
 {
@@ -496,6 +507,21 @@ void perfetto_argument_string(struct perfetto *perfetto, struct perfetto_track *
 	pb_end(&perfetto->body, argument);
 }
 
+void perfetto_argument_interned(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
+				const char *value)
+{
+	struct perfetto_interned *any = NULL;
+	size_t argument;
+	__u32 iid;
+
+	if (!value || !*value)
+		return;
+	iid = intern_string(perfetto, track, INTERNED_STRING, value, &any);
+	argument = argument_begin(perfetto, track, key);
+	pb_number(&perfetto->body, ARGUMENT_INTERNED, iid);
+	pb_end(&perfetto->body, argument);
+}
+
 void perfetto_argument_strings(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
 			       const char *const *values, size_t count)
 {
@@ -525,8 +551,8 @@ void perfetto_argument_any(struct perfetto *perfetto, struct perfetto_track *tra
 
 #define PACKET_HEAD_MAX 64 /* bytes: five numbers and their fields */
 
-static void packet_event(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time,
-			 const char *body, size_t length)
+static void packet_event(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, const char *body,
+			 size_t length)
 {
 	struct text *text = perfetto->text;
 	bool back = time < track->time;
@@ -546,10 +572,6 @@ static void packet_event(struct perfetto *perfetto, struct perfetto_track *track
 		track->time = time;
 	*at++ = PACKET_SEQUENCE << 3 | PB_VARINT;
 	at = pb_put(at, track->sequence);
-	if (type != TYPE_END && type != TYPE_COUNTER) {
-		*at++ = PACKET_FLAGS << 3 | PB_VARINT;
-		*at++ = FLAG_NEEDS_STATE;
-	}
 	*at++ = PACKET_TRACK_EVENT << 3 | PB_BYTES;
 	at = pb_put(at, length);
 	memcpy(at, body, length);
@@ -562,7 +584,7 @@ static void track_release(struct perfetto *perfetto, struct perfetto_track *trac
 	for (size_t i = 0; i < track->held_count; i++) {
 		const struct perfetto_held *held = &track->held[i];
 
-		packet_event(perfetto, track, held->type, held->time, track->bytes.data + held->offset, held->length);
+		packet_event(perfetto, track, held->time, track->bytes.data + held->offset, held->length);
 	}
 	track->held_count = 0;
 	text_clear(&track->bytes, 64u << 10);
@@ -641,6 +663,15 @@ static void track_reset(struct perfetto *perfetto, struct perfetto_track *track)
 	track->generation = 0;
 }
 
+/* Its arguments are complete. */
+static void make_body(struct perfetto *perfetto)
+{
+	if (perfetto->arguments.length)
+		pb_bytes(&perfetto->body, EVENT_ARGUMENTS, perfetto->arguments.data, perfetto->arguments.length);
+	if (perfetto->body.error || perfetto->arguments.error)
+		text_fail(perfetto->text);
+}
+
 static void make_end(struct perfetto *perfetto)
 {
 	struct text *end = &perfetto->end;
@@ -651,15 +682,14 @@ static void make_end(struct perfetto *perfetto)
 
 void perfetto_slice(struct perfetto *perfetto, struct perfetto_track *track, __u64 start, __u64 end, bool outermost)
 {
-	if (perfetto->body.error) {
-		text_fail(perfetto->text);
+	make_body(perfetto);
+	if (perfetto->text->error)
 		return;
-	}
 	make_end(perfetto);
 	end = end > start ? end : start;
 	if (outermost && !track->held_count) {
-		packet_event(perfetto, track, TYPE_BEGIN, start, perfetto->body.data, perfetto->body.length);
-		packet_event(perfetto, track, TYPE_END, end, perfetto->end.data, perfetto->end.length);
+		packet_event(perfetto, track, start, perfetto->body.data, perfetto->body.length);
+		packet_event(perfetto, track, end, perfetto->end.data, perfetto->end.length);
 	} else {
 		hold_event(perfetto, track, TYPE_BEGIN, start, &perfetto->body);
 		hold_event(perfetto, track, TYPE_END, end, &perfetto->end);
@@ -672,12 +702,13 @@ void perfetto_slice(struct perfetto *perfetto, struct perfetto_track *track, __u
 
 void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time)
 {
-	if (perfetto->body.error)
-		text_fail(perfetto->text);
-	else if (track->held_count)
+	make_body(perfetto);
+	if (perfetto->text->error)
+		return;
+	if (track->held_count)
 		hold_event(perfetto, track, type, time, &perfetto->body);
 	else
-		packet_event(perfetto, track, type, time, perfetto->body.data, perfetto->body.length);
+		packet_event(perfetto, track, time, perfetto->body.data, perfetto->body.length);
 	if (track->map.count >= PERFETTO_INTERNED_MAX)
 		track_reset(perfetto, track);
 }
@@ -707,4 +738,5 @@ void perfetto_tracks_close(struct perfetto *perfetto)
 	keyed_free(&perfetto->spans);
 	text_free(&perfetto->body);
 	text_free(&perfetto->end);
+	text_free(&perfetto->arguments);
 }
