@@ -311,7 +311,8 @@ static void add_off_cpu_part(struct perfetto *p, const struct event_off_cpu *off
 	perfetto_event(p, TYPE_BEGIN);
 	perfetto_name(p, track, name);
 	perfetto_category(p, track, "off_cpu", "");
-	perfetto_field(p, ARG_REASON, off->reason);
+	if (first)
+		perfetto_field(p, ARG_REASON, off->reason);
 	if (first && off->syscall >= 0)
 		perfetto_field(p, ARG_SYSCALL, (__u64)off->syscall);
 	if (first && *off->next) {
@@ -352,9 +353,7 @@ static void add_counter(struct perfetto *p, const struct event_counter *counter)
 	track = perfetto_named(p, perfetto_process(p, counter->tgid), TRACK_COUNTER, counter->tgid, id, name, unit);
 	if (!track)
 		return;
-	perfetto_event(p, TYPE_COUNTER);
-	pb_number(&p->body, EVENT_COUNTER_VALUE, (__u64)counter->value);
-	perfetto_point(p, track, TYPE_COUNTER, counter->time);
+	perfetto_counter(p, track, counter->time, (__u64)counter->value);
 }
 
 /* A value holds from its time on: that of an interval is placed where the interval begins. */
@@ -586,6 +585,8 @@ static void add_code(struct perfetto *p, const struct event_code *code)
 
 void perfetto_events_add(struct perfetto *p, const struct event *event)
 {
+	if (event->kind != EVENT_COUNTER)
+		p->latest.track = NULL;
 	switch (event->kind) {
 	case EVENT_PROCESS:
 		perfetto_process_named(p, event->process);

@@ -183,6 +183,7 @@ struct perfetto_track {
 	const struct model_function *function; /* of the call before, and what it has */
 	__u32 function_category, function_source;
 	__u32 iids[INTERNED_STRING + 1];
+	__u64 counter; /* uuid of that which ends of slices may have values of; 0: none */
 	/* Events that may lie in one that is still to come, in order of time. */
 	struct text bytes;
 	struct perfetto_held *held;
@@ -200,6 +201,12 @@ struct perfetto {
 	struct text arguments; /* of it, of those that are fields */
 	struct keyed_table tracks, spans;
 	struct perfetto_track *last; /* thread of the call before */
+	/* The end of a slice that was appended last, as offsets behind the lengths of its messages. */
+	struct {
+		struct perfetto_track *track; /* NULL: something else */
+		__u64 time;
+		size_t packet, event, end;
+	} latest;
 	__u64 uuid_base, flow_base, start;
 	__u64 uuids, asides;
 	__u32 sequences;
@@ -214,6 +221,14 @@ void perfetto_tracks_open(struct perfetto *perfetto, const struct recording_info
 void perfetto_tracks_close(struct perfetto *perfetto);
 /* Appends what is held. */
 void perfetto_release(struct perfetto *perfetto);
+
+/* Writes what its packets need before them, unless it is written. */
+void perfetto_track_begin(struct perfetto *perfetto, struct perfetto_track *track);
+/* What it has interned is forgotten, and what its packets need is written again when it has the next. */
+void perfetto_track_forget(struct perfetto_track *track);
+/* Ends of its slices may have values of this counter. */
+void perfetto_track_counter(struct perfetto *perfetto, struct perfetto_track *track, __u64 uuid);
+void perfetto_track_release(struct perfetto *perfetto, struct perfetto_track *track);
 
 __u64 perfetto_uuid(struct perfetto *perfetto);
 __u32 perfetto_sequence(struct perfetto *perfetto);
@@ -273,6 +288,8 @@ void perfetto_argument_any(struct perfetto *perfetto, struct perfetto_track *tra
 void perfetto_slice(struct perfetto *perfetto, struct perfetto_track *track, __u64 start, __u64 end, bool outermost);
 /* An arrow that ends where a slice does that is held; false: there is none. */
 bool perfetto_end_held(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, __u64 flow);
+/* A counter's value: with the end of a slice of that time, if that was appended just before, else an event of its own. */
+void perfetto_counter(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, __u64 value);
 /* Of an instant or a counter's value. */
 void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time);
 
