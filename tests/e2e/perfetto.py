@@ -230,10 +230,10 @@ def compare_clocks(document, found):
     assert str(clocks[3]) == clock["monotonic_ns"] and str(clocks[1]) == clock["realtime_ns"], (clocks, clock)
 
 
-def compare(recording, *options):
-    """A recording as a Perfetto trace has what its Chrome trace has. The trace as it was imported, and the Chrome trace."""
+def compare(recording, *options, path=None):
+    """A recording as a Perfetto trace (path: that one) has what its Chrome trace has. The trace as it was imported, and the Chrome trace."""
     document = chrome(report(recording, ".json", *options))
-    found = imported(report(recording, ".pftrace", *options))
+    found = imported(path or report(recording, ".pftrace", *options))
     compare_slices(document, found)
     compare_instants(document, found)
     found["jobs"] = compare_jobs(document, found)

@@ -14,8 +14,9 @@ import time
 
 from harness import ROOT, SLOW, XPUTRACE, Recorder, cases, need, process_state, run, scratch, standin, workload_path
 from onnx_models import model, serve
-from perfetto import compare, equal, imported, query, report
+from perfetto import chrome, compare, equal, imported, query, report
 from recordings import LOST, Recording, rewrite
+from saved_files import Collector
 from strict_csv import strict_rows
 from test_flame import Made, FRAMES, MODULES, STACKS
 from test_ops_device import recorded
@@ -236,6 +237,44 @@ def test_reports(command):
     assert len(ends) == 1 if command == "profile" else len(ends) > 1, ends
     assert len(found["flows"]) >= len(spans) - len(ends) and {one["tid"] for one in found["threads"]} >= {
         one["tid"] for one in found["slices"] if one["tid"] >= 0}
+
+
+def test_inspect():
+    """inspect --format perfetto: trace.pftrace in place of trace.json, and it has what the recording beside it has."""
+    folder = os.path.join(scratch(), "inspected")
+    result = run([need(XPUTRACE, "collector"), "inspect", "-o", folder, "--format", "perfetto", "--", workload_path("workload"), "qaic",
+                  "--calls", "40", "--threads", "2", "--fail-every", "9"])
+    assert result.status == 0, result.stderr
+    (name,) = os.listdir(folder)
+    path = os.path.join(folder, name)
+    with open(os.path.join(path, "index.json"), encoding="utf-8") as file:
+        index = json.load(file)
+    assert set(index["files"]) == {"recording.xpt", "trace.pftrace", "report.txt", "usage.csv"}, index
+    found, _ = compare(os.path.join(path, "recording.xpt"), path=os.path.join(path, "trace.pftrace"))
+    assert found["arrows"] >= 40 and len([one for one in found["slices"] if one["category"] == "inference,qaic"]) >= 40
+
+
+@cases(".pftrace", ".pftrace.gz", ".json")
+def test_saved(suffix):
+    """continuous save -o FILE: the trace of what was saved, and that is what its recording says."""
+    path = os.path.join(scratch(), "window" + suffix)
+    workload = standin("nrt", "--calls", "60", "--threads", "2", "--linger")
+    collector = Collector("-p", workload.pid)
+    workload.go()
+    workload.wait_line("stdout", '{"runtime"')
+    saved = collector.save("-o", path)
+    if suffix == ".json":
+        again = chrome(report(saved.path, ".json"))
+        assert chrome(path)["traceEvents"] == again["traceEvents"]
+    else:
+        found, _ = compare(saved.path, path=path)
+        calls = [one for one in found["slices"] if one["category"] in ("nrt,execute", "nrt,enqueue")]
+        assert len(calls) == 120, len(calls)
+    refused = run([XPUTRACE, "continuous", "save", "--instance", collector.name, "-o", "/dev/null/none" + suffix])
+    assert refused.status == 1 and "/dev/null/none" in refused.stderr, refused.stderr
+    workload.send("\n")
+    workload.wait()
+    collector.stop()
 
 
 def merged(*arguments, status=0):
