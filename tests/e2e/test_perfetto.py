@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from harness import ROOT, SLOW, XPUTRACE, Recorder, cases, need, process_state, run, scratch, standin, workload_path
+from harness import ROOT, SLOW, WAITING, XPUTRACE, Recorder, cases, need, process_state, run, scratch, standin, workload_path
 from onnx_models import model, serve
 from perfetto import chrome, compare, equal, imported, query, report
 from recordings import LOST, Recording, rewrite
@@ -36,7 +36,7 @@ def test_kept(name):
 
 def recording_of(command, *options):
     path = os.path.join(scratch(), "live.xpt")
-    result = run([need(XPUTRACE, "collector"), "record", "-q", "-o", path, *options, "--", *command])
+    result = run([need(XPUTRACE, "collector"), "record", "-q", "-o", path, *WAITING, *options, "--", *command])
     assert result.status == 0, result.stderr
     return path
 
@@ -242,7 +242,7 @@ def test_reports(command):
 def test_inspect():
     """inspect --format perfetto: trace.pftrace in place of trace.json, and it has what the recording beside it has."""
     folder = os.path.join(scratch(), "inspected")
-    result = run([need(XPUTRACE, "collector"), "inspect", "-o", folder, "--format", "perfetto", "--", workload_path("workload"), "qaic",
+    result = run([need(XPUTRACE, "collector"), "inspect", "-o", folder, "--format", "perfetto", *WAITING, "--", workload_path("workload"), "qaic",
                   "--calls", "40", "--threads", "2", "--fail-every", "9"])
     assert result.status == 0, result.stderr
     (name,) = os.listdir(folder)

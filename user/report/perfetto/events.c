@@ -316,12 +316,12 @@ static void add_off_cpu_part(struct perfetto *p, const struct event_off_cpu *off
 	if (first && off->syscall >= 0)
 		perfetto_field(p, ARG_SYSCALL, (__u64)off->syscall);
 	if (first && *off->next) {
-		perfetto_argument_interned(p, track, "ran_instead.name", off->next);
+		perfetto_argument_interned(p, track, "ran_instead_name", off->next);
 		perfetto_field(p, ARG_RAN_PID, off->next_tgid);
 		perfetto_field(p, ARG_RAN_TID, off->next_tid);
 	}
 	if (last && *off->waker) {
-		perfetto_argument_interned(p, track, "woken_by.name", off->waker);
+		perfetto_argument_interned(p, track, "woken_by_name", off->waker);
 		perfetto_field(p, ARG_WOKEN_PID, off->waker_tgid);
 		perfetto_field(p, ARG_WOKEN_TID, off->waker_tid);
 	} else if (last && off->interrupt) {

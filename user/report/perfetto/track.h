@@ -96,10 +96,10 @@ enum {
 	X(COUNT, 9, UNSIGNED, "count")                      \
 	X(REASON, 10, REASON, "reason")                     \
 	X(SYSCALL, 11, UNSIGNED, "syscall")                 \
-	X(RAN_PID, 12, UNSIGNED, "ran_instead.pid")         \
-	X(RAN_TID, 13, UNSIGNED, "ran_instead.tid")         \
-	X(WOKEN_PID, 14, UNSIGNED, "woken_by.pid")          \
-	X(WOKEN_TID, 15, UNSIGNED, "woken_by.tid")          \
+	X(RAN_PID, 12, UNSIGNED, "ran_instead_pid")         \
+	X(RAN_TID, 13, UNSIGNED, "ran_instead_tid")         \
+	X(WOKEN_PID, 14, UNSIGNED, "woken_by_pid")          \
+	X(WOKEN_TID, 15, UNSIGNED, "woken_by_tid")          \
 	X(MINOR_FAULTS, 16, UNSIGNED, "minor_faults")       \
 	X(MAJOR_FAULTS, 17, UNSIGNED, "major_faults")       \
 	X(JOBS, 18, UNSIGNED, "device.jobs")                \
