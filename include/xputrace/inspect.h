@@ -56,6 +56,7 @@ struct xpt_inspect_options {
 	 *	ACTIVITIES		"system_profile,cpu_util": only these activities, or "all" (default: all)
 	 *	SYSTEM_PROFILE, DEVICE_PROFILE, HOST_MEMORY, CPU_UTIL
 	 *				0 or 1: one activity
+	 *	FORMAT			chrome or perfetto: of the trace (default chrome)
 	 *	SESSION_ID		0 to INT_MAX: a number for the output (default 1)
 	 *
 	 * Without ENABLE and ON_FAIL nothing is recorded. Events of a type need the activity of its group, system_profile or
@@ -125,8 +126,8 @@ XPT_API int xpt_inspect_wait(struct xpt_inspect *inspect, uint64_t timeout);
 XPT_API void xpt_inspect_interrupt(struct xpt_inspect *inspect); /* safe in signal handlers */
 
 /*
- * Detaches and writes, for each process, into the directory HOST_pid_PID of the output directory: recording.xpt, trace.json and
- * report.txt of what was captured, usage.csv, and index.json, which lists them. What has failed is there already, where ON_FAIL is
+ * Detaches and writes, for each process, into the directory HOST_pid_PID of the output directory: recording.xpt, trace.json (or
+ * trace.pftrace) and report.txt of what was captured, usage.csv, and index.json, which lists them. What has failed is there already, where ON_FAIL is
  * set: failed.xpt, failed-2.xpt... 0, or the first error: what could be written is there. Called again, it does nothing.
  */
 XPT_API int xpt_inspect_stop(struct xpt_inspect *inspect);

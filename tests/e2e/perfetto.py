@@ -5,6 +5,7 @@ import collections
 import decimal
 import json
 import os
+import re
 
 from harness import BUILD, ROOT, XPUTRACE, Skip, need, run, scratch
 
@@ -132,6 +133,72 @@ def compare_slices(document, found):
                                                 if one["tid"] < 0 and one["pid"] and one["dur"] > 0])
 
 
+def plain(name, value):
+    """An argument of a Chrome trace as (name, value) of the Perfetto trace: of an object those that are in it."""
+    if isinstance(value, dict):
+        inner = {"device": "device.", "counters": ""}.get(name, name + "_")
+        for key, one in value.items():
+            yield from plain(inner + (key.replace(".", "_") if name == "counters" else key), one)
+    elif name.endswith("_us"):
+        yield name[:-2] + "ns", ns(value)
+    elif isinstance(value, str) and re.fullmatch("0x[0-9a-f]+", value):
+        yield name, int(value, 16)
+    elif value is not None:
+        yield name, float(value) if isinstance(value, decimal.Decimal) else int(value) if isinstance(value, bool) else value
+
+
+def arguments_of(event, slices):
+    """What a slice has of a call's arguments; slices: of this event."""
+    expected = dict(one for name, value in event["args"].items() for one in plain(name, value))
+    assert slices["source.function_name"] == expected.pop("function") and event["cat"].endswith("," + expected.pop("role"))
+    named = "program" in expected and event["name"] == expected["program"] and event["cat"].split(",")[1] in ("execute", "enqueue", "launch")
+    for name in (("program", "handle") if named else ()) + (() if expected.get("status") or expected.get("failed") or expected.get("pending")
+                                                            else ("status", "status_name")):
+        expected.pop(name, None)
+    if "debug.inference" in slices and event["cat"].endswith(",wait"):
+        expected = {name: value for name, value in expected.items() if name not in ("key", "stream") or "debug." + name in slices}
+    return expected
+
+
+def compare_arguments(document, found):
+    """Calls have the arguments that they have in the Chrome trace, but for those that another event has. How many there were."""
+    events, count = collections.defaultdict(list), 0
+    for event in document["traceEvents"]:
+        if event["ph"] == "X" and not is_device(event) and "function" in event.get("args", {}):
+            events[event["tid"], event["name"], ns(event["ts"]), ns(event["dur"]), event["cat"]].append(event)
+    for one in found["slices"]:
+        same = events.get((one["tid"], one["name"], one["ts"], one["dur"], one["category"]), [])
+        if len(same) != 1:  # two calls within a nanosecond
+            continue
+        has = {name[6:].split("[")[0]: value for name, value in one["args"].items() if name.startswith("debug.")}
+        has.pop("inference", None)
+        assert has == arguments_of(same[0], one["args"]), "%s\n%s" % (one, same[0])
+        count += 1
+    assert count >= 0.9 * len(events), (count, len(events))
+    return count
+
+
+def compare_off_cpu(document, found):
+    """Why a thread did not run: the two parts of one time have together what each has in the Chrome trace."""
+    def joined(spans):
+        last = {}
+        for tid, start, end, arguments in sorted(spans, key=lambda one: one[:3]):
+            if tid in last and last[tid][1] == start:
+                last[tid][1] = end
+                last[tid][2].update(arguments)
+                continue
+            last[tid] = [start, end, dict(arguments)]
+            yield tid, last[tid]
+
+    expected = [(event["tid"], ns(event["ts"]), ns(event["ts"]) + ns(event["dur"]),
+                 dict(one for name, value in event["args"].items() for one in plain(name, value)))
+                for event in document["traceEvents"] if event.get("cat") == "off_cpu"]
+    slices = [(one["tid"], one["ts"], one["ts"] + one["dur"], {name[6:]: value for name, value in one["args"].items() if name.startswith("debug.")})
+              for one in found["slices"] if one["category"] == "off_cpu"]
+    equal("times off the CPU", *[[(tid, span[0], span[1], *sorted(span[2].items())) for tid, span in list(joined(spans))]
+                                 for spans in (expected, slices)])
+
+
 def compare_instants(document, found):
     expected = [(event["name"], ns(event["ts"])) for event in document["traceEvents"] if event["ph"] == "i"]
     instants = [one for one in found["slices"] if one["dur"] == 0 and not (one["category"] or "").startswith("flow")]
@@ -230,11 +297,13 @@ def compare_clocks(document, found):
     assert str(clocks[3]) == clock["monotonic_ns"] and str(clocks[1]) == clock["realtime_ns"], (clocks, clock)
 
 
-def compare(recording, *options):
-    """A recording as a Perfetto trace has what its Chrome trace has. The trace as it was imported, and the Chrome trace."""
+def compare(recording, *options, path=None):
+    """A recording as a Perfetto trace (path: that one) has what its Chrome trace has. The trace as it was imported, and the Chrome trace."""
     document = chrome(report(recording, ".json", *options))
-    found = imported(report(recording, ".pftrace", *options))
+    found = imported(path or report(recording, ".pftrace", *options))
     compare_slices(document, found)
+    compare_arguments(document, found)
+    compare_off_cpu(document, found)
     compare_instants(document, found)
     found["jobs"] = compare_jobs(document, found)
     found["arrows"] = compare_flows(document, found)

@@ -3,6 +3,7 @@
 
 import collections
 import gzip
+import json
 import os
 import random
 import re
@@ -11,10 +12,12 @@ import struct
 import subprocess
 import time
 
-from harness import ROOT, SLOW, XPUTRACE, Recorder, cases, need, process_state, run, scratch, standin, workload_path
+from harness import ROOT, SLOW, WAITING, XPUTRACE, Recorder, cases, need, process_state, run, scratch, standin, workload_path
 from onnx_models import model, serve
-from perfetto import compare, equal, imported, query, report
+from perfetto import chrome, compare, equal, imported, query, report
 from recordings import LOST, Recording, rewrite
+from saved_files import Collector
+from strict_csv import strict_rows
 from test_flame import Made, FRAMES, MODULES, STACKS
 from test_ops_device import recorded
 from test_states import record as record_states
@@ -33,7 +36,7 @@ def test_kept(name):
 
 def recording_of(command, *options):
     path = os.path.join(scratch(), "live.xpt")
-    result = run([need(XPUTRACE, "collector"), "record", "-q", "-o", path, *options, "--", *command])
+    result = run([need(XPUTRACE, "collector"), "record", "-q", "-o", path, *WAITING, *options, "--", *command])
     assert result.status == 0, result.stderr
     return path
 
@@ -116,6 +119,70 @@ def test_losses():
     assert [one["args"]["debug.count"] for one in lost] == [3], lost
 
 
+SUMS = ("cpu_ns", "waited_ns", "blocked_ns", "voluntary_switches", "involuntary_switches", "minor_faults", "major_faults")
+# An enqueue that has failed began no inference of its own.
+INFERENCES = """select s.name program, p.pid, s.dur, s.category like '%%,enqueue' refused,
+    coalesce(extract_arg(s.arg_set_id, 'debug.failed'), 0) failed, %s
+    from slice s left join thread_track tt on tt.id = s.track_id left join thread t using (utid)
+    left join process_track pt on pt.id = s.track_id join process p on p.upid = coalesce(t.upid, pt.upid)
+    where (s.category like '%%,execute' or s.category like 'inference,%%'
+        or s.category like '%%,enqueue' and extract_arg(s.arg_set_id, 'debug.inference') is null)
+    and extract_arg(s.arg_set_id, 'debug.layer') is null""" % (
+        ", ".join("coalesce(extract_arg(s.arg_set_id, 'debug.%s'), 0) %s" % (name, name) for name in SUMS))
+FUNCTIONS = """select extract_arg(arg_set_id, 'source.function_name') name, extract_arg(arg_set_id, 'source.file_name') runtime,
+    count(*) calls, sum(dur) total, min(dur) least, max(dur) most,
+    coalesce(sum(extract_arg(arg_set_id, 'debug.failed')), 0) failed from slice
+    where extract_arg(arg_set_id, 'source.function_name') is not null and category not like '%,execute' and category not like '%,enqueue'
+    and extract_arg(arg_set_id, 'debug.layer') is null group by 1, 2"""
+ENDS = "select s.name, s.arg_set_id from slice s where s.name = 'recording ends' and extract_arg(s.arg_set_id, 'debug.complete')"
+
+
+def whole_ns(row, column):
+    """Of a column in microseconds with three decimals."""
+    whole, part = row[column].split(".")
+    return int(whole) * 1000 + int(part)
+
+
+def csv_inferences(path):
+    """Of each row of the CSV: program, runtime, pid, duration, failed, and what its thread did."""
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *lines = strict_rows(file.read())
+    for line in lines:
+        row = dict(zip(header, line))
+        sums = [whole_ns(row, name[:-2] + "us") if name.endswith("_ns") else int(row[name]) for name in SUMS]
+        yield (row["program"], row["runtime"], int(row["pid"]), whole_ns(row, "duration_us"), int(row["failed"]), *sums)
+
+
+@cases("nrt", "qaic")
+def test_totals(runtime):
+    """What SQL counts and adds up in the trace is what the CSV of the recording has, row by row, and what its summary says."""
+    command = [workload_path("workload"), runtime, "--calls", "60", "--threads", "2", "--programs", "2", "--fail-every", "7"]
+    recording = recording_of(command)
+    summary = os.path.join(scratch(), "summary.json")
+    rows = list(csv_inferences(report(recording, ".csv", "--format", "csv", "--summary-json", summary)))
+    with open(summary, encoding="utf-8") as file:
+        summary = json.load(file)
+    found, functions, ends = query(report(recording, ".pftrace"), INFERENCES, FUNCTIONS, ENDS)
+    inferences = [(one["program"], runtime, one["pid"], one["dur"], one["failed"], *[one[name] for name in SUMS]) for one in found]
+    equal("inferences", rows, inferences)
+    assert len(rows) == 120 and any(one[4] for one in rows) and len(ends) == 1 and not summary["lost"], (len(rows), ends)
+    assert {one["name"] for one in summary["programs"]} == {one["program"] for one in found}
+    for program in summary["programs"]:
+        own = [one for one in found if (one["program"], one["pid"]) == (program["name"], program["pid"])]
+        begun = [one for one in own if not one["refused"]]
+        latency, times = program["latency_ns"], [one["dur"] for one in begun]
+        assert (program["inferences"], program["recorded"], program["failed"]) == (len(own), len(own), sum(one["failed"] for one in own))
+        assert (latency["count"], latency["min"], latency["max"]) == (len(times), min(times), max(times)), latency
+        assert abs(latency["mean"] - sum(times) / len(times)) <= 1, (latency, sum(times) / len(times))
+        assert {name: program["states"][name] for name in SUMS} == {name: sum(one[name] for one in begun) for name in SUMS}, program
+    equal("functions", [(one["name"], one["runtime"], one["calls"], one["failed"], one["duration_ns"]["min"], one["duration_ns"]["max"])
+                        for one in summary["functions"]],
+          [(one["name"], one["runtime"], one["calls"], one["failed"], one["least"], one["most"]) for one in functions])
+    for one in summary["functions"]:
+        total = next(row["total"] for row in functions if row["name"] == one["name"])
+        assert abs(one["duration_ns"]["mean"] - total / one["calls"]) <= 1, (one, total)
+
+
 def test_record():
     """Written while it is recorded, compressed and not: whole when the recorder is killed, up to a second before."""
     chance = random.Random(1)
@@ -170,6 +237,44 @@ def test_reports(command):
     assert len(ends) == 1 if command == "profile" else len(ends) > 1, ends
     assert len(found["flows"]) >= len(spans) - len(ends) and {one["tid"] for one in found["threads"]} >= {
         one["tid"] for one in found["slices"] if one["tid"] >= 0}
+
+
+def test_inspect():
+    """inspect --format perfetto: trace.pftrace in place of trace.json, and it has what the recording beside it has."""
+    folder = os.path.join(scratch(), "inspected")
+    result = run([need(XPUTRACE, "collector"), "inspect", "-o", folder, "--format", "perfetto", *WAITING, "--", workload_path("workload"), "qaic",
+                  "--calls", "40", "--threads", "2", "--fail-every", "9"])
+    assert result.status == 0, result.stderr
+    (name,) = os.listdir(folder)
+    path = os.path.join(folder, name)
+    with open(os.path.join(path, "index.json"), encoding="utf-8") as file:
+        index = json.load(file)
+    assert set(index["files"]) == {"recording.xpt", "trace.pftrace", "report.txt", "usage.csv"}, index
+    found, _ = compare(os.path.join(path, "recording.xpt"), path=os.path.join(path, "trace.pftrace"))
+    assert found["arrows"] >= 40 and len([one for one in found["slices"] if one["category"] == "inference,qaic"]) >= 40
+
+
+@cases(".pftrace", ".pftrace.gz", ".json")
+def test_saved(suffix):
+    """continuous save -o FILE: the trace of what was saved, and that is what its recording says."""
+    path = os.path.join(scratch(), "window" + suffix)
+    workload = standin("nrt", "--calls", "60", "--threads", "2", "--linger")
+    collector = Collector("-p", workload.pid)
+    workload.go()
+    workload.wait_line("stdout", '{"runtime"')
+    saved = collector.save("-o", path)
+    if suffix == ".json":
+        again = chrome(report(saved.path, ".json"))
+        assert chrome(path)["traceEvents"] == again["traceEvents"]
+    else:
+        found, _ = compare(saved.path, path=path)
+        calls = [one for one in found["slices"] if one["category"] in ("nrt,execute", "nrt,enqueue")]
+        assert len(calls) == 120, len(calls)
+    refused = run([XPUTRACE, "continuous", "save", "--instance", collector.name, "-o", "/dev/null/none" + suffix])
+    assert refused.status == 1 and "/dev/null/none" in refused.stderr, refused.stderr
+    workload.send("\n")
+    workload.wait()
+    collector.stop()
 
 
 def merged(*arguments, status=0):

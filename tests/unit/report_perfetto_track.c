@@ -24,6 +24,7 @@ struct shown {
 struct reading {
 	struct sequence sequences[MOST];
 	struct shown shown[MOST];
+	__u64 counters[MOST]; /* a value beside each; 0: none */
 	size_t count;
 };
 
@@ -42,12 +43,13 @@ static struct pb_field field_of(const struct pb_field *message, unsigned int num
 static void read_event(struct reading *reading, const struct sequence *sequence, const struct pb_field *event,
 		       __u64 time)
 {
-	struct shown *shown = &reading->shown[reading->count++];
+	struct shown *shown = &reading->shown[reading->count];
 	struct pb_reader reader = pb_reader(event->bytes, event->value);
 	struct pb_field field;
 
 	cr_assert(sequence->begun, "an event before the begin of its sequence");
 	shown->time = time;
+	reading->counters[reading->count++] = field_of(event, EVENT_EXTRA_COUNTER).value;
 	while (pb_next(&reader, &field) == 1) {
 		if (field.number == EVENT_TYPE)
 			shown->type = (unsigned int)field.value;
@@ -247,5 +249,92 @@ Test(report_perfetto_track, lanes)
 	cr_expect_neq(perfetto_lane(&fixture.perfetto, process, 7, 2, "other", 400, 500), first);
 	for (int i = 0; i < 100; i++)
 		cr_expect_not_null(perfetto_lane(&fixture.perfetto, process, 7, 1, "model", 1000, 2000));
+	end(&fixture);
+}
+
+/* The value of a counter stands with the end of a slice of its time, once the slice's track has named the counter. */
+Test(report_perfetto_track, counter_with_end)
+{
+	struct perfetto_track *counter;
+	struct fixture fixture;
+	size_t length;
+
+	begin(&fixture);
+	counter = perfetto_named(&fixture.perfetto, NULL, TRACK_COUNTER, 7, 1, "depth", "inferences");
+	slice(&fixture, "first", 2000, 2100, true);
+	perfetto_counter(&fixture.perfetto, counter, 2100, 1);
+	read_all(&fixture.reading, &fixture.text);
+	cr_assert_eq(fixture.reading.count, 3);
+	cr_expect_eq(fixture.reading.shown[2].type, TYPE_COUNTER, "the track has not named it before");
+
+	slice(&fixture, "second", 2200, 2300, true);
+	length = fixture.text.length;
+	perfetto_counter(&fixture.perfetto, counter, 2300, 2);
+	cr_expect_eq(fixture.text.length, length + 2);
+	read_all(&fixture.reading, &fixture.text);
+	cr_assert_eq(fixture.reading.count, 5);
+	cr_expect_eq(fixture.reading.counters[4], 2);
+	cr_expect_eq(fixture.reading.shown[4].time, 2300);
+
+	/* One value an end; another time; another slice after the counter's own event. */
+	perfetto_counter(&fixture.perfetto, counter, 2300, 3);
+	slice(&fixture, "third", 2400, 2500, true);
+	perfetto_counter(&fixture.perfetto, counter, 2501, 4);
+	read_all(&fixture.reading, &fixture.text);
+	cr_assert_eq(fixture.reading.count, 9);
+	cr_expect_eq(fixture.reading.shown[5].type, TYPE_COUNTER);
+	cr_expect_eq(fixture.reading.counters[7], 0);
+	cr_expect_eq(fixture.reading.shown[8].type, TYPE_COUNTER);
+
+	/* What was written is lost, and with it what the track had named. */
+	fixture.text.length = 0;
+	memset(&fixture.reading, 0, sizeof(fixture.reading));
+	slice(&fixture, "fourth", 2600, 2700, true);
+	perfetto_forget(&fixture.perfetto);
+	fixture.text.length = 0;
+	perfetto_counter(&fixture.perfetto, counter, 2700, 5);
+	slice(&fixture, "fifth", 2800, 2900, true);
+	perfetto_counter(&fixture.perfetto, counter, 2900, 6);
+	read_all(&fixture.reading, &fixture.text);
+	cr_assert_eq(fixture.reading.count, 4);
+	cr_expect_eq(fixture.reading.shown[0].type, TYPE_COUNTER);
+	cr_expect_eq(fixture.reading.shown[3].type, TYPE_COUNTER);
+	end(&fixture);
+}
+
+/* They are fields of one message, those that were set. */
+Test(report_perfetto_track, arguments)
+{
+	static const struct {
+		unsigned int number;
+		__u64 value;
+	} expected[] = { { ARG_CPU, 1234567 }, { ARG_STATUS, (__u64)-5 }, { ARG_PHASE, PHASE_DECODE } };
+	struct pb_field packet = { 0 }, event, arguments, field;
+	struct pb_reader reader;
+	struct perfetto_track *track;
+	struct fixture fixture;
+	size_t count = 0;
+
+	begin(&fixture);
+	track = perfetto_thread(&fixture.perfetto, 7, 8);
+	fixture.text.length = 0;
+	perfetto_event(&fixture.perfetto, TYPE_INSTANT);
+	perfetto_field(&fixture.perfetto, ARG_CPU, 1234567);
+	perfetto_field_some(&fixture.perfetto, ARG_WAITED, 0);
+	perfetto_field(&fixture.perfetto, ARG_STATUS, (__u64)-5);
+	perfetto_field_some(&fixture.perfetto, ARG_PHASE, PHASE_DECODE);
+	perfetto_point(&fixture.perfetto, track, TYPE_INSTANT, 3000);
+	reader = pb_reader(fixture.text.data, fixture.text.length);
+	cr_assert_eq(pb_next(&reader, &packet), 1);
+	event = field_of(&packet, PACKET_TRACK_EVENT);
+	arguments = field_of(&event, EVENT_ARGUMENTS);
+	cr_assert_not_null(arguments.bytes);
+	reader = pb_reader(arguments.bytes, arguments.value);
+	for (; pb_next(&reader, &field) == 1; count++) {
+		cr_assert_lt(count, sizeof(expected) / sizeof(expected[0]));
+		cr_expect_eq(field.number, expected[count].number);
+		cr_expect_eq(field.value, expected[count].value);
+	}
+	cr_expect_eq(count, sizeof(expected) / sizeof(expected[0]));
 	end(&fixture);
 }

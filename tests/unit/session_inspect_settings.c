@@ -42,7 +42,7 @@ static struct inspect_settings make(void)
 static bool same(const struct inspect_settings *a, const struct inspect_settings *b)
 {
 	return a->session_id == b->session_id && a->inspect == b->inspect && a->on_fail == b->on_fail &&
-	       a->max_events_per_core == b->max_events_per_core && a->types == b->types &&
+	       a->packets == b->packets && a->max_events_per_core == b->max_events_per_core && a->types == b->types &&
 	       a->activities == b->activities && a->other_cores == b->other_cores &&
 	       !memcmp(a->cores, b->cores, sizeof(a->cores)) && !strcmp(a->output_dir, b->output_dir);
 }
@@ -108,6 +108,7 @@ Test(session_inspect_settings, all_variables)
 	static const char *const variables[] = {
 		"HOME=/nowhere",
 		"XPUTRACE_INSPECT_SESSION_ID=42",
+		"XPUTRACE_INSPECT_FORMAT=perfetto",
 		"XPUTRACE_INSPECT_OUTPUT_DIR=some where",
 		"XPUTRACE_INSPECT_CPU_UTIL=0",
 		"XPUTRACE_INSPECT_HOST_MEMORY=1",
@@ -125,6 +126,7 @@ Test(session_inspect_settings, all_variables)
 	cr_assert_eq(apply(&settings, INSPECT_XPUTRACE, 0, variables), 0);
 	cr_expect_str_empty(said.text);
 	cr_expect_eq(settings.session_id, 42);
+	cr_expect(settings.packets);
 	cr_expect_str_eq(settings.output_dir, "some where");
 	cr_expect(settings.inspect && settings.on_fail);
 	cr_expect_eq(settings.max_events_per_core, 5000);
@@ -328,6 +330,8 @@ Test(session_inspect_settings, messages_name_variable_value_and_what_is_allowed)
 		{ "MAX_EVENTS_PER_CORE=1e6", "1 to 1000000000" },
 		{ "MAX_EVENTS_PER_CORE=18446744073709551617", "1 to 1000000000" },
 		{ "OUTPUT_DIR=", "not empty" },
+		{ "FORMAT=", "chrome and perfetto" },
+		{ "FORMAT=html", "chrome and perfetto" },
 		{ "SESSION_ID=2147483648", "0 to 2147483647" },
 		{ "SESSION_ID=-1", "0 to 2147483647" },
 		{ "SESSION_ID=18446744073709551616", "0 to 2147483647" },
@@ -505,6 +509,7 @@ static void expect_defaults(const struct inspect_settings *settings)
 	cr_expect_eq(settings->max_events_per_core, 1000000);
 	cr_expect_not(settings->inspect);
 	cr_expect_not(settings->on_fail);
+	cr_expect_not(settings->packets);
 	for (__s64 core = -2; core < XPT_INSPECT_CORES + 2; core++)
 		cr_expect(inspect_settings_wants_core(settings, core), "%lld", (long long)core);
 	for (unsigned int type = 0; type < INSPECT_TYPES; type++)
@@ -533,6 +538,7 @@ Test(session_inspect_settings, defaults_come_back)
 					       "EVENT_FILTER_TYPE=^software",
 					       "ACTIVITIES=cpu_util",
 					       "ENABLE=1",
+					       "FORMAT=perfetto",
 					       "ON_FAIL=1" };
 	struct inspect_settings settings = make();
 

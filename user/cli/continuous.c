@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <xputrace/continuous.h>
+#include <xputrace/report.h>
 
 #include "base/file/output.h"
 #include "cli/session.h"
@@ -349,7 +350,8 @@ static int start_command(int argc, char **argv)
 struct remote_context {
 	struct xpt_remote remote;
 	struct xpt_save_options save;
-	int json; /* 0: text */
+	const char *output; /* a trace of what was saved; NULL: none */
+	int json;	    /* 0: text */
 	bool quiet;
 };
 
@@ -397,6 +399,9 @@ static const struct option_entry save_entries[] = {
 	{ 'n', "last", "N", "the last N inferences, of that program or on that core", OPTION_NUMBER,
 	  FIELD(save.inferences), .min = 1 },
 	{ 't', "time", "TIME", "only what began in the last TIME", OPTION_DURATION, FIELD(save.time) },
+	{ 'o', "output", "FILE",
+	  "and make a trace of it: trace.json, Chrome's; trace.pftrace,\nPerfetto's own format; with .gz behind it: compressed",
+	  OPTION_STRING, FIELD(output) },
 	{ .group = remote_options },
 	{ 0, "format", "FORMAT", "table (default): the file's name; json: all about it", OPTION_CHOICE, FIELD(json),
 	  .choices = TABLE_CHOICES },
@@ -415,7 +420,8 @@ static const struct command_line save_line = {
 		"  sudo xputrace continuous save                       the whole window\n"
 		"  sudo xputrace continuous save --core 3              the latest inference on core 3\n"
 		"  sudo xputrace continuous save -P resnet50 -n 100    the last 100 of a program\n"
-		"  sudo xputrace continuous save -p 4711 -t 5s         5 s of one process\n\n"
+		"  sudo xputrace continuous save -p 4711 -t 5s         5 s of one process\n"
+		"  sudo xputrace continuous save -o last.pftrace       and a trace of it\n\n"
 		"exit status: 0 saved, 1 failed (also when there is no such inference), 2 wrong usage",
 };
 
@@ -467,6 +473,19 @@ static void print_saved(const struct xpt_saved *saved)
 	       saved->bytes, saved->begin, saved->end, saved->records, saved->inferences, saved->lost, saved->duration);
 }
 
+/* By this process: the collector has other things to do. */
+static int make_trace(const struct remote_context *context, const struct xpt_saved *saved)
+{
+	XPT_OPTS(xpt_report_options, options, .input = saved->path, .output = context->output,
+		 .format = is_perfetto_name(context->output) ? XPT_OUTPUT_PERFETTO : XPT_OUTPUT_CHROME,
+		 .summary_descriptor = -1, .log = print_message, .log_level = XPT_LOG_WARN);
+	int error = xpt_report_create(&options);
+
+	if (!error && !context->quiet && !context->json)
+		print_trace_written(context->output, options.format);
+	return error;
+}
+
 static int remote_save(int argc, char **argv)
 {
 	struct remote_context context = {};
@@ -478,18 +497,18 @@ static int remote_save(int argc, char **argv)
 	result = xpt_remote_save(&context.remote, &context.save, &saved);
 	if (result)
 		return exit_failed(result);
-	if (context.json) {
+	if (context.json)
 		print_saved(&saved);
-		return 0;
-	}
-	printf("%s\n", saved.path);
+	else
+		printf("%s\n", saved.path);
 	fflush(stdout);
-	if (!context.quiet)
-		fprintf(stderr,
-			"%.3f s, %" PRIu64
-			" records, %.1f MB; `xputrace report FILE -o trace.json` makes a trace of it\n",
-			(saved.end - saved.begin) / 1e9, saved.records, saved.bytes / 1e6);
-	return 0;
+	if (!context.quiet && !context.json)
+		fprintf(stderr, "%.3f s, %" PRIu64 " records, %.1f MB%s\n", (saved.end - saved.begin) / 1e9,
+			saved.records, saved.bytes / 1e6,
+			context.output ? "" : "; `xputrace report FILE -o trace.json` makes a trace of it");
+	if (context.output)
+		result = make_trace(&context, &saved);
+	return result ? exit_failed(result) : 0;
 }
 
 struct row {

@@ -16,6 +16,7 @@ struct inspect_context {
 	struct string_list settings;	/* NAME=value, owned */
 	/* NULL, 0: from the environment. */
 	const char *directory;
+	int format;
 	uint64_t max_events;
 	uint64_t session_id; /* ~0: not given */
 	bool on_fail;
@@ -70,6 +71,9 @@ static const struct option_entry entries[] = {
 	{ 0, "activities", "LIST", "some of system_profile, device_profile, host_memory,\ncpu_util (default: all)",
 	  OPTION_CALLBACK, .take = take_activities,
 	  .expected = "some of system_profile, device_profile, host_memory, cpu_util, or all" },
+	{ 0, "format", "FORMAT", "of the trace: chrome (trace.json, default) or perfetto\n(trace.pftrace)",
+	  OPTION_CHOICE, FIELD(format),
+	  .choices = { { "chrome", XPT_OUTPUT_CHROME }, { "perfetto", XPT_OUTPUT_PERFETTO } } },
 	{ 0, "session-id", "N", "a number to write into the output (default 1)", OPTION_NUMBER, FIELD(session_id),
 	  .max = INT32_MAX },
 	{ 0, "honour-target-env", NULL,
@@ -91,7 +95,8 @@ static const struct command_line line = {
 		 "  xputrace inspect [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end it. Then each process has a folder\n"
-		"HOST_pid_PID with recording.xpt, trace.json, report.txt, usage.csv and index.json.\n"
+		"HOST_pid_PID with recording.xpt, trace.json (or\n"
+		"trace.pftrace), report.txt, usage.csv and index.json.\n"
 		"Options may also be given as XPUTRACE_INSPECT_* in the environment; see xputrace-inspect(1).\n\n"
 		"examples:\n"
 		"  sudo xputrace inspect -p $(pidof server) -d 10s -o /var/tmp/inspected\n"
@@ -112,6 +117,8 @@ static bool add_settings(struct inspect_context *inspect)
 		return false;
 	snprintf(number, sizeof(number), "%" PRIu64, inspect->session_id);
 	if (inspect->session_id != ~0ull && !add_setting(inspect, "SESSION_ID", number))
+		return false;
+	if (inspect->format && !add_setting(inspect, "FORMAT", output_name((enum xpt_output)inspect->format)))
 		return false;
 	if (inspect->on_fail && !add_setting(inspect, "ON_FAIL", "1"))
 		return false;

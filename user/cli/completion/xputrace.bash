@@ -88,6 +88,7 @@ _xputrace() {
 	--format)
 		local formats="table json"
 		[ "$command" = record ] && formats="chrome perfetto xpt html none ort qnn-csv"
+		[ "$command" = inspect ] && formats="chrome perfetto"
 		[ "$command" = report ] && formats="chrome perfetto html sqlite csv ort qnn-csv"
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$current")
 		return
@@ -168,13 +169,13 @@ _xputrace() {
 		fi
 		case ${COMP_WORDS[2]} in
 		start) mapfile -t COMPREPLY < <(compgen -W "$watched -w -s --output-dir --window --window-time --save-on --after --cooldown --max-files --max-bytes --instance --background --sample --level --counters --counters-every --counters-per-inference" -- "$current") ;;
-		save) mapfile -t COMPREPLY < <(compgen -W "$answered -p -P -c -n -t -q --pid --program --core --last --time --format --quiet" -- "$current") ;;
+		save) mapfile -t COMPREPLY < <(compgen -W "$answered -p -P -c -n -t -o -q --pid --program --core --last --time --output --format --quiet" -- "$current") ;;
 		status) mapfile -t COMPREPLY < <(compgen -W "$answered --format" -- "$current") ;;
 		stop) mapfile -t COMPREPLY < <(compgen -W "$answered" -- "$current") ;;
 		esac
 		;;
 	inspect)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --summary-json --on-fail --cores --types --max-events --activities --session-id --honour-target-env --counters" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --summary-json --on-fail --cores --types --max-events --activities --format --session-id --honour-target-env --counters" -- "$current")
 		;;
 	codeobj)
 		if [ "${COMP_WORDS[2]}" = show ] && [ "$COMP_CWORD" -gt 2 ]; then

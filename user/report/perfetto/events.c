@@ -14,20 +14,20 @@
 
 /* ---- arguments that several have ---- */
 
-static void add_device_times(struct perfetto *p, struct perfetto_track *track, const struct model_device_times *device)
+static void add_device_times(struct perfetto *p, const struct model_device_times *device)
 {
 	bool ran = device->runs && device->device_time;
 
-	perfetto_argument_some(p, track, "device.jobs", device->jobs);
+	perfetto_field_some(p, ARG_JOBS, device->jobs);
 	if (device->jobs) {
-		perfetto_argument_some(p, track, "device.unfinished", device->unfinished);
-		perfetto_argument_some(p, track, "device.failed", device->failed);
-		perfetto_argument_some(p, track, "device.device_ns", ran ? device->device_time : 0);
-		perfetto_argument_some(p, track, "device.queue_ns", device->queue_time);
-		perfetto_argument_some(p, track, "device.busy_ns", ran ? device->busy_time : 0);
+		perfetto_field_some(p, ARG_UNFINISHED, device->unfinished);
+		perfetto_field_some(p, ARG_FAILED_JOBS, device->failed);
+		perfetto_field_some(p, ARG_DEVICE, ran ? device->device_time : 0);
+		perfetto_field_some(p, ARG_QUEUE, device->queue_time);
+		perfetto_field_some(p, ARG_BUSY, ran ? device->busy_time : 0);
 	}
 	if (device->submit_begins && device->submit_ends >= device->submit_begins)
-		perfetto_argument(p, track, "device.submit_ns", device->submit_ends - device->submit_begins);
+		perfetto_field(p, ARG_SUBMIT, device->submit_ends - device->submit_begins);
 }
 
 static void add_counts(struct perfetto *p, struct perfetto_track *track, const struct model_counts *counts)
@@ -38,17 +38,17 @@ static void add_counts(struct perfetto *p, struct perfetto_track *track, const s
 	}
 }
 
-static void add_states(struct perfetto *p, struct perfetto_track *track, const struct model_states *states)
+static void add_states(struct perfetto *p, const struct model_states *states)
 {
 	if (!states->calls)
 		return;
-	perfetto_argument(p, track, "cpu_ns", states->cpu);
-	perfetto_argument_some(p, track, "waited_ns", states->waited);
-	perfetto_argument_some(p, track, "blocked_ns", states->blocked);
-	perfetto_argument_some(p, track, "voluntary_switches", states->voluntary);
-	perfetto_argument_some(p, track, "involuntary_switches", states->involuntary);
-	perfetto_argument_some(p, track, "minor_faults", states->minor_faults);
-	perfetto_argument_some(p, track, "major_faults", states->major_faults);
+	perfetto_field(p, ARG_CPU, states->cpu);
+	perfetto_field_some(p, ARG_WAITED, states->waited);
+	perfetto_field_some(p, ARG_BLOCKED, states->blocked);
+	perfetto_field_some(p, ARG_VOLUNTARY, states->voluntary);
+	perfetto_field_some(p, ARG_INVOLUNTARY, states->involuntary);
+	perfetto_field_some(p, ARG_MINOR_FAULTS, states->minor_faults);
+	perfetto_field_some(p, ARG_MAJOR_FAULTS, states->major_faults);
 }
 
 /* ---- calls ---- */
@@ -70,42 +70,43 @@ static const char *call_name(const struct event_call *call)
 
 static void add_values(struct perfetto *p, struct perfetto_track *track, const struct event_call *call)
 {
+	/* The call that began it has its key and stream. */
+	const bool known = call->flow_in && !call->keys;
+
 	/* That of the program is in the event of the program. */
 	if (HAS(call, XPT_MEANING_PROGRAM) && !names_program(call))
 		perfetto_argument_pointer(p, track, "handle", call->handle);
-	if (HAS(call, XPT_MEANING_KEY))
+	perfetto_field_some(p, ARG_INFERENCE, call->flow_out ?: call->flow_in);
+	if (HAS(call, XPT_MEANING_KEY) && !known)
 		perfetto_argument_pointer(p, track, "key", call->key);
 	if (HAS(call, XPT_MEANING_SIZE))
-		perfetto_argument(p, track, "size", call->size);
+		perfetto_field(p, ARG_SIZE, call->size);
 	if (HAS(call, XPT_MEANING_CORE))
-		perfetto_argument_signed(p, track, "core", call->core);
-	if (HAS(call, XPT_MEANING_STREAM))
+		perfetto_field(p, ARG_CORE, (__u64)call->core);
+	if (HAS(call, XPT_MEANING_STREAM) && !known)
 		perfetto_argument_pointer(p, track, "stream", call->stream);
 	if (HAS(call, XPT_MEANING_PARENT))
 		perfetto_argument_pointer(p, track, "parent", call->parent);
 	if (HAS(call, XPT_MEANING_ADDRESS))
 		perfetto_argument_pointer(p, track, "address", call->address);
 	if (HAS(call, XPT_MEANING_COUNT))
-		perfetto_argument(p, track, "count", call->count);
+		perfetto_field(p, ARG_COUNT, call->count);
 	if (HAS(call, XPT_MEANING_TOKENS))
-		perfetto_argument(p, track, "tokens", call->tokens);
-	if (call->phase)
-		perfetto_argument_string(p, track, "phase", call->phase == PHASE_PREFILL ? "prefill" : "decode");
-	perfetto_argument_some(p, track, "first_token_ns", call->first_token);
-	perfetto_argument_some(p, track, "output_token_ns", call->output_token);
+		perfetto_field(p, ARG_TOKENS, call->tokens);
+	perfetto_field_some(p, ARG_PHASE, call->phase);
+	perfetto_field_some(p, ARG_FIRST_TOKEN, call->first_token);
+	perfetto_field_some(p, ARG_OUTPUT_TOKEN, call->output_token);
 }
 
 /* A status that is 0 and no error is left out: it is that of nearly all. */
 static void add_status(struct perfetto *p, struct perfetto_track *track, const struct event_call *call)
 {
 	if (HAS(call, XPT_MEANING_STATUS) && (call->status || call->outcome != OUTCOME_OK)) {
-		perfetto_argument_signed(p, track, "status", call->status);
-		perfetto_argument_any(p, track, "status_name", call->status_name);
+		perfetto_field(p, ARG_STATUS, (__u64)call->status);
+		perfetto_argument_interned(p, track, "status_name", call->status_name);
 	}
-	if (call->outcome == OUTCOME_FAILED)
-		perfetto_argument_true(p, track, "failed");
-	else if (call->outcome == OUTCOME_PENDING)
-		perfetto_argument_true(p, track, "pending");
+	perfetto_field_some(p, ARG_FAILED, call->outcome == OUTCOME_FAILED);
+	perfetto_field_some(p, ARG_PENDING, call->outcome == OUTCOME_PENDING);
 }
 
 static void add_string(struct perfetto *p, struct perfetto_track *track, const struct event_call *call)
@@ -133,33 +134,31 @@ static void add_operator(struct perfetto *p, struct perfetto_track *track, const
 		perfetto_argument_pointer(p, track, "object", call->object);
 	if (!op)
 		return;
-	perfetto_argument_string(p, track, "op_name", op->type);
-	perfetto_argument_any(p, track, "class", op->class);
-	perfetto_argument_any(p, track, "node", op->name);
+	perfetto_argument_interned(p, track, "op_name", op->type);
+	perfetto_argument_interned(p, track, "class", op->class);
+	perfetto_argument_interned(p, track, "node", op->name);
 	if (op->index >= 0)
-		perfetto_argument_signed(p, track, "node_index", op->index);
-	perfetto_argument_any(p, track, "provider", op->provider);
-	if (!call->inference)
-		perfetto_argument_true(p, track, "unassigned");
+		perfetto_field(p, ARG_NODE_INDEX, (__u64)op->index);
+	perfetto_argument_interned(p, track, "provider", op->provider);
+	perfetto_field_some(p, ARG_UNASSIGNED, !call->inference);
 }
 
 static void add_call_arguments(struct perfetto *p, struct perfetto_track *track, const struct event_call *call)
 {
 	if (call->program) {
 		if (!names_program(call))
-			perfetto_argument_string(p, track, "program", call->program->name);
-		perfetto_argument(p, track, "program_id", call->program->id);
+			perfetto_argument_interned(p, track, "program", call->program->name);
+		perfetto_field(p, ARG_PROGRAM_ID, call->program->id);
 	}
 	add_values(p, track, call);
 	add_string(p, track, call);
 	add_status(p, track, call);
-	if (call->layer)
-		perfetto_argument_true(p, track, "layer");
+	perfetto_field_some(p, ARG_LAYER, call->layer);
 	if (call->sample > 1)
-		perfetto_argument(p, track, "sample", call->sample);
-	add_device_times(p, track, &call->device);
+		perfetto_field(p, ARG_SAMPLE, call->sample);
+	add_device_times(p, &call->device);
 	add_counts(p, track, &call->counts);
-	add_states(p, track, &call->states);
+	add_states(p, &call->states);
 	if (call->function->role == XPT_ROLE_OPERATOR)
 		add_operator(p, track, call);
 }
@@ -242,16 +241,13 @@ static void add_inference(struct perfetto *p, const struct event_inference *infe
 	perfetto_event(p, TYPE_BEGIN);
 	perfetto_name(p, track, name);
 	perfetto_category(p, track, "inference", inference->function->runtime);
-	perfetto_argument_string(p, track, "function", inference->function->name);
+	perfetto_field(p, ARG_INFERENCE, inference->id);
 	if (inference->program)
-		perfetto_argument(p, track, "program_id", inference->program->id);
-	perfetto_argument_pointer(p, track, "key", inference->key);
-	perfetto_argument_pointer(p, track, "stream", inference->stream);
-	if (inference->outcome == OUTCOME_FAILED)
-		perfetto_argument_true(p, track, "failed");
-	add_device_times(p, track, &inference->device);
+		perfetto_field(p, ARG_PROGRAM_ID, inference->program->id);
+	perfetto_field_some(p, ARG_FAILED, inference->outcome == OUTCOME_FAILED);
+	add_device_times(p, &inference->device);
 	add_counts(p, track, &inference->counts);
-	add_states(p, track, &inference->states);
+	add_states(p, &inference->states);
 	perfetto_slice(p, track, inference->start, inference->end, true);
 	waiter = inference->wait_tid && inference->end ? perfetto_thread(p, inference->tgid, inference->wait_tid) :
 							 NULL;
@@ -286,20 +282,21 @@ static void add_ioctl(struct perfetto *p, const struct event_ioctl *ioctl)
 	perfetto_event(p, TYPE_BEGIN);
 	perfetto_name(p, track, name);
 	perfetto_category(p, track, "ioctl", ioctl->driver);
-	perfetto_argument_string(p, track, "node", ioctl->node);
+	perfetto_argument_interned(p, track, "node", ioctl->node);
 	if (ioctl->role)
-		perfetto_argument_string(p, track, "role", driver_role_name(ioctl->role));
+		perfetto_argument_interned(p, track, "role", driver_role_name(ioctl->role));
 	perfetto_argument_pointer(p, track, "command", ioctl->command);
-	perfetto_argument_signed(p, track, "result", ioctl->result);
-	if (ioctl->result < 0)
-		perfetto_argument_true(p, track, "failed");
+	perfetto_field(p, ARG_RESULT, (__u64)(__s64)ioctl->result);
+	perfetto_field_some(p, ARG_FAILED, ioctl->result < 0);
 	perfetto_slice(p, track, ioctl->start, ioctl->end, false);
 }
 
 /* ---- what threads do ---- */
 
+/* What it did before is in the first part, what ended that in the last one. */
 static void add_off_cpu_part(struct perfetto *p, const struct event_off_cpu *off, __u64 start, __u64 end, bool blocked)
 {
+	const bool first = start == off->start, last = !blocked || off->end <= off->woken;
 	struct perfetto_track *track = perfetto_thread(p, off->tgid, off->tid);
 	char name[64];
 
@@ -314,20 +311,21 @@ static void add_off_cpu_part(struct perfetto *p, const struct event_off_cpu *off
 	perfetto_event(p, TYPE_BEGIN);
 	perfetto_name(p, track, name);
 	perfetto_category(p, track, "off_cpu", "");
-	perfetto_argument_string(p, track, "reason", off_cpu_name(off->reason));
-	if (off->syscall >= 0)
-		perfetto_argument(p, track, "syscall", (__u64)off->syscall);
-	if (*off->next) {
-		perfetto_argument_string(p, track, "ran_instead.name", off->next);
-		perfetto_argument(p, track, "ran_instead.pid", off->next_tgid);
-		perfetto_argument(p, track, "ran_instead.tid", off->next_tid);
+	if (first)
+		perfetto_field(p, ARG_REASON, off->reason);
+	if (first && off->syscall >= 0)
+		perfetto_field(p, ARG_SYSCALL, (__u64)off->syscall);
+	if (first && *off->next) {
+		perfetto_argument_interned(p, track, "ran_instead_name", off->next);
+		perfetto_field(p, ARG_RAN_PID, off->next_tgid);
+		perfetto_field(p, ARG_RAN_TID, off->next_tid);
 	}
-	if (*off->waker) {
-		perfetto_argument_string(p, track, "woken_by.name", off->waker);
-		perfetto_argument(p, track, "woken_by.pid", off->waker_tgid);
-		perfetto_argument(p, track, "woken_by.tid", off->waker_tid);
-	} else if (off->interrupt) {
-		perfetto_argument_string(p, track, "woken_by", "interrupt");
+	if (last && *off->waker) {
+		perfetto_argument_interned(p, track, "woken_by_name", off->waker);
+		perfetto_field(p, ARG_WOKEN_PID, off->waker_tgid);
+		perfetto_field(p, ARG_WOKEN_TID, off->waker_tid);
+	} else if (last && off->interrupt) {
+		perfetto_argument_interned(p, track, "woken_by", "interrupt");
 	}
 	perfetto_slice(p, track, start, end, false);
 }
@@ -355,9 +353,7 @@ static void add_counter(struct perfetto *p, const struct event_counter *counter)
 	track = perfetto_named(p, perfetto_process(p, counter->tgid), TRACK_COUNTER, counter->tgid, id, name, unit);
 	if (!track)
 		return;
-	perfetto_event(p, TYPE_COUNTER);
-	pb_number(&p->body, EVENT_COUNTER_VALUE, (__u64)counter->value);
-	perfetto_point(p, track, TYPE_COUNTER, counter->time);
+	perfetto_counter(p, track, counter->time, (__u64)counter->value);
 }
 
 /* A value holds from its time on: that of an interval is placed where the interval begins. */
@@ -589,6 +585,8 @@ static void add_code(struct perfetto *p, const struct event_code *code)
 
 void perfetto_events_add(struct perfetto *p, const struct event *event)
 {
+	if (event->kind != EVENT_COUNTER)
+		p->latest.track = NULL;
 	switch (event->kind) {
 	case EVENT_PROCESS:
 		perfetto_process_named(p, event->process);

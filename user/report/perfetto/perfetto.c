@@ -57,6 +57,104 @@ static void add_system(struct text *text, const struct recording_info *info)
 	pb_end(text, packet);
 }
 
+/* ---- the message of arguments, as a FileDescriptorSet ---- */
+
+enum field_type { FIELD_BOOL = 8, FIELD_MESSAGE = 11, FIELD_ENUM = 14, FIELD_SIGNED = 3, FIELD_UNSIGNED = 4 };
+
+#define FIELD_REASON FIELD_ENUM
+#define FIELD_PHASE FIELD_ENUM
+#define OPTIONAL 1
+#define PACKAGE "xputrace"
+
+static const struct {
+	const char *name;
+	unsigned int number;
+	enum field_type type;
+	const char *type_name;
+} fields[] = {
+#define FIELD_TYPE_REASON "." PACKAGE ".Reason"
+#define FIELD_TYPE_PHASE "." PACKAGE ".Phase"
+#define FIELD_TYPE_UNSIGNED NULL
+#define FIELD_TYPE_SIGNED NULL
+#define FIELD_TYPE_BOOL NULL
+#define X(symbol, number, type, name) { name, number, FIELD_##type, FIELD_TYPE_##type },
+	PERFETTO_ARGUMENTS(X)
+#undef X
+};
+
+static void add_field(struct text *text, unsigned int in, const char *name, unsigned int number, enum field_type type,
+		      const char *type_name, const char *extendee)
+{
+	size_t field = pb_begin(text, in);
+
+	pb_string(text, 1, name);
+	if (extendee)
+		pb_string(text, 2, extendee);
+	pb_number(text, 3, number);
+	pb_number(text, 4, OPTIONAL);
+	pb_number(text, 5, type);
+	if (type_name)
+		pb_string(text, 6, type_name);
+	pb_end(text, field);
+}
+
+static void add_value(struct text *text, const char *name, unsigned int number)
+{
+	size_t value = pb_begin(text, 2);
+
+	pb_string(text, 1, name);
+	pb_number(text, 2, number);
+	pb_end(text, value);
+}
+
+static void add_enums(struct text *text)
+{
+	size_t type = pb_begin(text, 5);
+
+	pb_string(text, 1, "Reason");
+	for (enum xpt_off_cpu reason = XPT_OFF_CPU_PREEMPTED; reason <= XPT_OFF_CPU_OTHER; reason++)
+		add_value(text, off_cpu_name(reason), reason);
+	pb_end(text, type);
+	type = pb_begin(text, 5);
+	pb_string(text, 1, "Phase");
+	add_value(text, "prefill", PHASE_PREFILL);
+	add_value(text, "decode", PHASE_DECODE);
+	pb_end(text, type);
+}
+
+/*
+ * They become the field "debug" of an event: readers find them beside its other arguments. Of files with one name a reader takes the
+ * first one only.
+ */
+static void add_arguments(struct text *text)
+{
+	size_t packet = pb_begin(text, TRACE_PACKET), extensions, set, file, message;
+
+	pb_number(text, PACKET_SEQUENCE, HEAD_SEQUENCE);
+	extensions = pb_begin(text, PACKET_EXTENSIONS);
+	set = pb_begin(text, 1);
+	file = pb_begin(text, 1);
+	pb_string(text, 1, PACKAGE "/arguments" PERFETTO_ARGUMENTS_REVISION ".proto");
+	pb_string(text, 2, PACKAGE);
+	message = pb_begin(text, 4);
+	pb_string(text, 1, "Arguments");
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		add_field(text, 2, fields[i].name, fields[i].number, fields[i].type, fields[i].type_name, NULL);
+	pb_end(text, message);
+	message = pb_begin(text, 4);
+	pb_string(text, 1, "Event");
+	add_field(text, 6, "debug", EVENT_ARGUMENTS, FIELD_MESSAGE, "." PACKAGE ".Arguments",
+		  ".perfetto.protos.TrackEvent");
+	pb_end(text, message);
+	add_enums(text);
+	pb_end(text, file);
+	pb_end(text, set);
+	pb_end(text, extensions);
+	pb_end(text, packet);
+}
+
+/* ---- the head ---- */
+
 /* By its name, so that it is found without what is interned. */
 static void add_fact(struct perfetto *p, const char *name, const char *value)
 {
@@ -103,6 +201,7 @@ int perfetto_open(struct perfetto *p, struct text *text, const struct recording_
 		return -ENOMEM;
 	add_clocks(text, info);
 	add_system(text, info);
+	add_arguments(text);
 	add_origin(p, info);
 	return text->error;
 }

@@ -37,7 +37,7 @@ static void packet_interned(struct perfetto *perfetto, __u32 sequence, const str
 	pb_end(text, packet);
 }
 
-static void interned_free(struct perfetto_track *track)
+void perfetto_track_forget(struct perfetto_track *track)
 {
 	struct perfetto_interned *next;
 
@@ -52,15 +52,29 @@ static void interned_free(struct perfetto_track *track)
 	memset(track->iids, 0, sizeof(track->iids));
 }
 
+static void add_defaults(struct text *text, const struct perfetto_track *track)
+{
+	size_t defaults = pb_begin(text, PACKET_DEFAULTS), event;
+
+	pb_number(text, PACKET_CLOCK, CLOCK_ID_SEQUENCE);
+	event = pb_begin(text, PACKET_TRACK_EVENT);
+	pb_number(text, 11, track->uuid);
+	if (track->counter)
+		pb_number(text, 31, track->counter);
+	pb_end(text, event);
+	pb_end(text, defaults);
+}
+
 /* The begin of a sequence, with all that it has named so far: what held events refer to is still right. */
-static void track_begin(struct perfetto *perfetto, struct perfetto_track *track)
+void perfetto_track_begin(struct perfetto *perfetto, struct perfetto_track *track)
 {
 	struct text *text = perfetto->text;
-	size_t packet, snapshot, clock, defaults;
+	size_t packet, snapshot, clock;
 
 	if (track->generation == perfetto->generation)
 		return;
 	track->generation = perfetto->generation;
+	track->counter = 0; /* it may have been forgotten as well */
 	packet = pb_begin(text, TRACE_PACKET);
 	pb_number(text, PACKET_SEQUENCE, track->sequence);
 	pb_bytes(text, PACKET_DESCRIPTOR, track->descriptor.data, track->descriptor.length);
@@ -79,15 +93,20 @@ static void track_begin(struct perfetto *perfetto, struct perfetto_track *track)
 	pb_number(text, 2, track->time);
 	pb_end(text, clock);
 	pb_end(text, snapshot);
-	defaults = pb_begin(text, PACKET_DEFAULTS);
-	pb_number(text, PACKET_CLOCK, CLOCK_ID_SEQUENCE);
-	clock = pb_begin(text, PACKET_TRACK_EVENT);
-	pb_number(text, 11, track->uuid);
-	pb_end(text, clock);
-	pb_end(text, defaults);
+	add_defaults(text, track);
 	pb_end(text, packet);
 	for (const struct perfetto_interned *interned = track->interned; interned; interned = interned->next)
 		packet_interned(perfetto, track->sequence, interned);
+}
+
+void perfetto_track_counter(struct perfetto *perfetto, struct perfetto_track *track, __u64 uuid)
+{
+	size_t packet = pb_begin(perfetto->text, TRACE_PACKET);
+
+	track->counter = uuid;
+	pb_number(perfetto->text, PACKET_SEQUENCE, track->sequence);
+	add_defaults(perfetto->text, track);
+	pb_end(perfetto->text, packet);
 }
 
 /* message: what follows the iid. string: by which it is found; NULL: by the key alone. NULL: no memory. */
@@ -117,7 +136,7 @@ static struct perfetto_interned *intern_message(struct perfetto *perfetto, struc
 	if (track->generation == perfetto->generation)
 		packet_interned(perfetto, track->sequence, interned);
 	else
-		track_begin(perfetto, track);
+		perfetto_track_begin(perfetto, track);
 	return interned;
 }
 
@@ -170,17 +189,15 @@ struct perfetto_track *perfetto_find(const struct perfetto *perfetto, enum perfe
 	return keyed ? container_of(keyed, struct perfetto_track, keyed) : NULL;
 }
 
-static void track_release(struct perfetto *perfetto, struct perfetto_track *track);
-
 static void track_free(void *context, struct keyed *keyed)
 {
 	struct perfetto_track *track = container_of(keyed, struct perfetto_track, keyed);
 	struct perfetto *perfetto = context;
 
-	track_release(perfetto, track);
+	perfetto_track_release(perfetto, track);
 	if (perfetto->last == track)
 		perfetto->last = NULL;
-	interned_free(track);
+	perfetto_track_forget(track);
 	text_free(&track->descriptor);
 	text_free(&track->bytes);
 	free(track->held);
@@ -221,7 +238,7 @@ void perfetto_described(struct perfetto *perfetto, struct perfetto_track *track)
 	if (track->descriptor.error)
 		text_fail(text);
 	if (track->generation != perfetto->generation) {
-		track_begin(perfetto, track);
+		perfetto_track_begin(perfetto, track);
 		return;
 	}
 	packet = pb_begin(text, TRACE_PACKET);
@@ -388,7 +405,7 @@ struct perfetto_track *perfetto_lane(struct perfetto *perfetto, const struct per
 
 void perfetto_event(struct perfetto *perfetto, unsigned int type)
 {
-	perfetto->body.length = perfetto->end.length = 0;
+	perfetto->body.length = perfetto->end.length = perfetto->arguments.length = 0;
 	pb_number(&perfetto->body, EVENT_TYPE, type);
 }
 
@@ -440,6 +457,17 @@ void perfetto_function(struct perfetto *perfetto, struct perfetto_track *track, 
 }
 
 /* ---- arguments ---- */
+
+void perfetto_field(struct perfetto *perfetto, enum perfetto_argument argument, __u64 value)
+{
+	pb_number(&perfetto->arguments, argument, value);
+}
+
+void perfetto_field_some(struct perfetto *perfetto, enum perfetto_argument argument, __u64 value)
+{
+	if (value)
+		pb_number(&perfetto->arguments, argument, value);
+}
 
 static size_t argument_begin(struct perfetto *perfetto, struct perfetto_track *track, const char *key)
 {
@@ -496,6 +524,21 @@ void perfetto_argument_string(struct perfetto *perfetto, struct perfetto_track *
 	pb_end(&perfetto->body, argument);
 }
 
+void perfetto_argument_interned(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
+				const char *value)
+{
+	struct perfetto_interned *any = NULL;
+	size_t argument;
+	__u32 iid;
+
+	if (!value || !*value)
+		return;
+	iid = intern_string(perfetto, track, INTERNED_STRING, value, &any);
+	argument = argument_begin(perfetto, track, key);
+	pb_number(&perfetto->body, ARGUMENT_INTERNED, iid);
+	pb_end(&perfetto->body, argument);
+}
+
 void perfetto_argument_strings(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
 			       const char *const *values, size_t count)
 {
@@ -519,167 +562,6 @@ void perfetto_argument_any(struct perfetto *perfetto, struct perfetto_track *tra
 {
 	if (value && *value)
 		perfetto_argument_string(perfetto, track, key, value);
-}
-
-/* ---- events ---- */
-
-#define PACKET_HEAD_MAX 64 /* bytes: five numbers and their fields */
-
-static void packet_event(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time,
-			 const char *body, size_t length)
-{
-	struct text *text = perfetto->text;
-	bool back = time < track->time;
-	unsigned char *at;
-	size_t packet;
-
-	track_begin(perfetto, track);
-	packet = pb_begin(text, TRACE_PACKET);
-	at = pb_room(text, PACKET_HEAD_MAX + length);
-	if (!at)
-		return;
-	*at++ = PACKET_TIMESTAMP << 3 | PB_VARINT;
-	at = pb_put(at, back ? time : time - track->time);
-	if (back)
-		at = pb_put(pb_put(at, PACKET_CLOCK << 3 | PB_VARINT), CLOCK_ID_MONOTONIC);
-	else
-		track->time = time;
-	*at++ = PACKET_SEQUENCE << 3 | PB_VARINT;
-	at = pb_put(at, track->sequence);
-	if (type != TYPE_END && type != TYPE_COUNTER) {
-		*at++ = PACKET_FLAGS << 3 | PB_VARINT;
-		*at++ = FLAG_NEEDS_STATE;
-	}
-	*at++ = PACKET_TRACK_EVENT << 3 | PB_BYTES;
-	at = pb_put(at, length);
-	memcpy(at, body, length);
-	pb_put_end(text, at + length);
-	pb_end(text, packet);
-}
-
-static void track_release(struct perfetto *perfetto, struct perfetto_track *track)
-{
-	for (size_t i = 0; i < track->held_count; i++) {
-		const struct perfetto_held *held = &track->held[i];
-
-		packet_event(perfetto, track, held->type, held->time, track->bytes.data + held->offset, held->length);
-	}
-	track->held_count = 0;
-	text_clear(&track->bytes, 64u << 10);
-}
-
-void perfetto_release(struct perfetto *perfetto)
-{
-	struct keyed *keyed;
-
-	link_for_each(keyed, &perfetto->tracks.all, age)
-		track_release(perfetto, container_of(keyed, struct perfetto_track, keyed));
-}
-
-/*
- * Where an event of that time has its place. At the same time what begins lies around what has begun before, since what is around is
- * complete later, and behind what has ended; all else comes last.
- */
-static size_t held_place(const struct perfetto_track *track, unsigned int type, __u64 time)
-{
-	size_t place = track->held_count;
-
-	if (type != TYPE_BEGIN) {
-		while (place && track->held[place - 1].time > time)
-			place--;
-		return place;
-	}
-	place = vec_first(place, i, track->held[i].time < time);
-	while (place < track->held_count && track->held[place].time == time && track->held[place].type == TYPE_END)
-		place++;
-	return place;
-}
-
-static void hold_event(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time,
-		       const struct text *body)
-{
-	size_t place = held_place(track, type, time), offset = track->bytes.length;
-
-	text_bytes(&track->bytes, body->data, body->length);
-	if (track->bytes.error || body->error || vec_reserve(track->held, track->held_count)) {
-		text_fail(perfetto->text);
-		return;
-	}
-	memmove(track->held + place + 1, track->held + place, (track->held_count - place) * sizeof(*track->held));
-	track->held[place] = (struct perfetto_held){ time, (__u32)offset, (__u32)body->length, (unsigned char)type };
-	track->held_count++;
-}
-
-bool perfetto_end_held(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, __u64 flow)
-{
-	struct text *bytes = &track->bytes;
-	struct perfetto_held *held;
-	size_t i = track->held_count, offset = bytes->length;
-
-	while (i && (track->held[i - 1].time > time ||
-		     (track->held[i - 1].time == time && track->held[i - 1].type != TYPE_END)))
-		i--;
-	if (!i || track->held[i - 1].time != time)
-		return false;
-	held = &track->held[i - 1];
-	if (text_reserve(bytes, held->length)) {
-		text_fail(perfetto->text);
-		return false;
-	}
-	text_bytes(bytes, bytes->data + held->offset, held->length);
-	pb_fixed(bytes, EVENT_FLOW_END, flow);
-	held->offset = (__u32)offset;
-	held->length = (__u32)(bytes->length - offset);
-	return true;
-}
-
-/* Between two events, when it has interned too much. */
-static void track_reset(struct perfetto *perfetto, struct perfetto_track *track)
-{
-	track_release(perfetto, track);
-	interned_free(track);
-	track->generation = 0;
-}
-
-static void make_end(struct perfetto *perfetto)
-{
-	struct text *end = &perfetto->end;
-	unsigned char type[] = { EVENT_TYPE << 3, TYPE_END };
-
-	text_bytes(end, type, sizeof(type));
-}
-
-void perfetto_slice(struct perfetto *perfetto, struct perfetto_track *track, __u64 start, __u64 end, bool outermost)
-{
-	if (perfetto->body.error) {
-		text_fail(perfetto->text);
-		return;
-	}
-	make_end(perfetto);
-	end = end > start ? end : start;
-	if (outermost && !track->held_count) {
-		packet_event(perfetto, track, TYPE_BEGIN, start, perfetto->body.data, perfetto->body.length);
-		packet_event(perfetto, track, TYPE_END, end, perfetto->end.data, perfetto->end.length);
-	} else {
-		hold_event(perfetto, track, TYPE_BEGIN, start, &perfetto->body);
-		hold_event(perfetto, track, TYPE_END, end, &perfetto->end);
-		if (outermost || track->held_count >= PERFETTO_HELD_MAX)
-			track_release(perfetto, track);
-	}
-	if (track->map.count >= PERFETTO_INTERNED_MAX)
-		track_reset(perfetto, track);
-}
-
-void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time)
-{
-	if (perfetto->body.error)
-		text_fail(perfetto->text);
-	else if (track->held_count)
-		hold_event(perfetto, track, type, time, &perfetto->body);
-	else
-		packet_event(perfetto, track, type, time, perfetto->body.data, perfetto->body.length);
-	if (track->map.count >= PERFETTO_INTERNED_MAX)
-		track_reset(perfetto, track);
 }
 
 /* ---- the trace ---- */
@@ -707,4 +589,5 @@ void perfetto_tracks_close(struct perfetto *perfetto)
 	keyed_free(&perfetto->spans);
 	text_free(&perfetto->body);
 	text_free(&perfetto->end);
+	text_free(&perfetto->arguments);
 }

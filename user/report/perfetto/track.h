@@ -32,6 +32,7 @@ enum {
 	PACKET_DEFAULTS = 59,
 	PACKET_DESCRIPTOR = 60,
 	PACKET_PERF_SAMPLE = 66,
+	PACKET_EXTENSIONS = 72,
 	PACKET_MACHINE = 98,
 
 	FLAG_CLEARED = 1, /* what was interned before is forgotten */
@@ -41,16 +42,19 @@ enum {
 	INTERNED_NAME = 2,
 	INTERNED_ARGUMENT = 3,
 	INTERNED_SOURCE = 4,
+	INTERNED_STRING = 29, /* value of an argument */
 
 	EVENT_CATEGORY = 3,
 	EVENT_ARGUMENT = 4,
 	EVENT_TYPE = 9,
 	EVENT_NAME = 10,
+	EVENT_EXTRA_COUNTER = 12,
 	EVENT_COUNTER_VALUE = 30,
 	EVENT_SOURCE = 34,
 	EVENT_COUNTER_DOUBLE = 44,
 	EVENT_FLOW = 47,
 	EVENT_FLOW_END = 48,
+	EVENT_ARGUMENTS = 8117, /* an extension: struct of enum perfetto_argument */
 
 	ARGUMENT_BOOL = 2,
 	ARGUMENT_UNSIGNED = 3,
@@ -60,6 +64,7 @@ enum {
 	ARGUMENT_POINTER = 7,
 	ARGUMENT_NAME = 10,
 	ARGUMENT_ARRAY = 12,
+	ARGUMENT_INTERNED = 17,
 
 	SNAPSHOT_CLOCK = 1,
 	SNAPSHOT_PRIMARY = 2,
@@ -73,6 +78,58 @@ enum {
 	CLOCK_ID_MONOTONIC = 3,
 	CLOCK_ID_BOOTTIME = 6,
 	CLOCK_ID_SEQUENCE = 64, /* a packet's time is counted from the one before */
+};
+
+/*
+ * Arguments that many events have are fields of a message, which the trace describes at its begin: readers show them as they do other
+ * arguments. Those up to 15 take a byte less. Numbers are never used again for something else: traces can be concatenated.
+ */
+#define PERFETTO_ARGUMENTS(X)                               \
+	X(PROGRAM_ID, 1, UNSIGNED, "program_id")            \
+	X(CPU, 2, UNSIGNED, "cpu_ns")                       \
+	X(WAITED, 3, UNSIGNED, "waited_ns")                 \
+	X(BLOCKED, 4, UNSIGNED, "blocked_ns")               \
+	X(VOLUNTARY, 5, UNSIGNED, "voluntary_switches")     \
+	X(INVOLUNTARY, 6, UNSIGNED, "involuntary_switches") \
+	X(INFERENCE, 7, UNSIGNED, "inference")              \
+	X(SIZE, 8, UNSIGNED, "size")                        \
+	X(COUNT, 9, UNSIGNED, "count")                      \
+	X(REASON, 10, REASON, "reason")                     \
+	X(SYSCALL, 11, UNSIGNED, "syscall")                 \
+	X(RAN_PID, 12, UNSIGNED, "ran_instead_pid")         \
+	X(RAN_TID, 13, UNSIGNED, "ran_instead_tid")         \
+	X(WOKEN_PID, 14, UNSIGNED, "woken_by_pid")          \
+	X(WOKEN_TID, 15, UNSIGNED, "woken_by_tid")          \
+	X(MINOR_FAULTS, 16, UNSIGNED, "minor_faults")       \
+	X(MAJOR_FAULTS, 17, UNSIGNED, "major_faults")       \
+	X(JOBS, 18, UNSIGNED, "device.jobs")                \
+	X(UNFINISHED, 19, UNSIGNED, "device.unfinished")    \
+	X(FAILED_JOBS, 20, UNSIGNED, "device.failed")       \
+	X(DEVICE, 21, UNSIGNED, "device.device_ns")         \
+	X(QUEUE, 22, UNSIGNED, "device.queue_ns")           \
+	X(BUSY, 23, UNSIGNED, "device.busy_ns")             \
+	X(SUBMIT, 24, UNSIGNED, "device.submit_ns")         \
+	X(CORE, 25, SIGNED, "core")                         \
+	X(STATUS, 26, SIGNED, "status")                     \
+	X(FAILED, 27, BOOL, "failed")                       \
+	X(PENDING, 28, BOOL, "pending")                     \
+	X(LAYER, 29, BOOL, "layer")                         \
+	X(SAMPLE, 30, UNSIGNED, "sample")                   \
+	X(TOKENS, 31, UNSIGNED, "tokens")                   \
+	X(PHASE, 32, PHASE, "phase")                        \
+	X(FIRST_TOKEN, 33, UNSIGNED, "first_token_ns")      \
+	X(OUTPUT_TOKEN, 34, UNSIGNED, "output_token_ns")    \
+	X(NODE_INDEX, 35, SIGNED, "node_index")             \
+	X(UNASSIGNED, 36, BOOL, "unassigned")               \
+	X(JOB, 37, UNSIGNED, "job")                         \
+	X(RESULT, 38, SIGNED, "result")
+
+#define PERFETTO_ARGUMENTS_REVISION "1" /* with each that is added */
+
+enum perfetto_argument {
+#define X(symbol, number, type, name) ARG_##symbol = (number),
+	PERFETTO_ARGUMENTS(X)
+#undef X
 };
 
 /* ---- tracks ---- */
@@ -125,7 +182,8 @@ struct perfetto_track {
 	struct perfetto_interned *interned, *last_name, *last_category;
 	const struct model_function *function; /* of the call before, and what it has */
 	__u32 function_category, function_source;
-	__u32 iids[INTERNED_SOURCE + 1];
+	__u32 iids[INTERNED_STRING + 1];
+	__u64 counter; /* uuid of that which ends of slices may have values of; 0: none */
 	/* Events that may lie in one that is still to come, in order of time. */
 	struct text bytes;
 	struct perfetto_held *held;
@@ -140,8 +198,15 @@ struct perfetto_track {
 struct perfetto {
 	struct text *text;     /* the owner's, who empties it */
 	struct text body, end; /* of the event that is being made; of its end */
+	struct text arguments; /* of it, of those that are fields */
 	struct keyed_table tracks, spans;
 	struct perfetto_track *last; /* thread of the call before */
+	/* The end of a slice that was appended last, as offsets behind the lengths of its messages. */
+	struct {
+		struct perfetto_track *track; /* NULL: something else */
+		__u64 time;
+		size_t packet, event, end;
+	} latest;
 	__u64 uuid_base, flow_base, start;
 	__u64 uuids, asides;
 	__u32 sequences;
@@ -156,6 +221,14 @@ void perfetto_tracks_open(struct perfetto *perfetto, const struct recording_info
 void perfetto_tracks_close(struct perfetto *perfetto);
 /* Appends what is held. */
 void perfetto_release(struct perfetto *perfetto);
+
+/* Writes what its packets need before them, unless it is written. */
+void perfetto_track_begin(struct perfetto *perfetto, struct perfetto_track *track);
+/* What it has interned is forgotten, and what its packets need is written again when it has the next. */
+void perfetto_track_forget(struct perfetto_track *track);
+/* Ends of its slices may have values of this counter. */
+void perfetto_track_counter(struct perfetto *perfetto, struct perfetto_track *track, __u64 uuid);
+void perfetto_track_release(struct perfetto *perfetto, struct perfetto_track *track);
 
 __u64 perfetto_uuid(struct perfetto *perfetto);
 __u32 perfetto_sequence(struct perfetto *perfetto);
@@ -190,13 +263,20 @@ void perfetto_category(struct perfetto *perfetto, struct perfetto_track *track, 
 /* Both of a call, and its function as its source. */
 void perfetto_function(struct perfetto *perfetto, struct perfetto_track *track, const struct model_function *function);
 
-/* key: lives as long as the trace, and is identified by its pointer. */
+/* A boolean one is 1, a negative one its two's complement; of REASON enum xpt_off_cpu, of PHASE enum model_phase. */
+void perfetto_field(struct perfetto *perfetto, enum perfetto_argument argument, __u64 value);
+/* What is 0 is left out. */
+void perfetto_field_some(struct perfetto *perfetto, enum perfetto_argument argument, __u64 value);
+/* Other arguments. key: lives as long as the trace, and is identified by its pointer. */
 void perfetto_argument(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __u64 value);
 void perfetto_argument_signed(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __s64 value);
 void perfetto_argument_pointer(struct perfetto *perfetto, struct perfetto_track *track, const char *key, __u64 value);
 void perfetto_argument_real(struct perfetto *perfetto, struct perfetto_track *track, const char *key, double value);
 void perfetto_argument_string(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
 			      const char *value);
+/* Of those that come again and again. NULL and "" are left out. */
+void perfetto_argument_interned(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
+				const char *value);
 void perfetto_argument_strings(struct perfetto *perfetto, struct perfetto_track *track, const char *key,
 			       const char *const *values, size_t count);
 void perfetto_argument_true(struct perfetto *perfetto, struct perfetto_track *track, const char *key);
@@ -208,6 +288,8 @@ void perfetto_argument_any(struct perfetto *perfetto, struct perfetto_track *tra
 void perfetto_slice(struct perfetto *perfetto, struct perfetto_track *track, __u64 start, __u64 end, bool outermost);
 /* An arrow that ends where a slice does that is held; false: there is none. */
 bool perfetto_end_held(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, __u64 flow);
+/* A counter's value: with the end of a slice of that time, if that was appended just before, else an event of its own. */
+void perfetto_counter(struct perfetto *perfetto, struct perfetto_track *track, __u64 time, __u64 value);
 /* Of an instant or a counter's value. */
 void perfetto_point(struct perfetto *perfetto, struct perfetto_track *track, unsigned int type, __u64 time);
 

@@ -350,6 +350,7 @@ static int write_trace(const struct writing *writing, const char *recording, int
 		.size = sizeof(options),
 		.input = recording,
 		.output = descriptor < 0 ? NULL : path,
+		.format = writing->inspect->settings.packets ? XPT_OUTPUT_PERFETTO : XPT_OUTPUT_CHROME,
 		.summary_descriptor = summary,
 		.log = log->write,
 		.log_context = log->context,
@@ -370,7 +371,7 @@ static void write_reports(struct writing *writing, const char *recording)
 		error = folder_file_begin(folder, &report);
 	if (!error)
 		error = write_trace(writing, recording, folder_file_descriptor(trace), folder_file_descriptor(report));
-	keep(writing, trace, error, "trace", "json");
+	keep(writing, trace, error, "trace", writing->inspect->settings.packets ? "pftrace" : "json");
 	keep(writing, report, error, "report", "txt");
 }
 

@@ -88,6 +88,7 @@ struct inspect_settings {
 	int session_id;
 	bool inspect;
 	bool on_fail;
+	bool packets; /* the trace is Perfetto's, not Chrome's */
 	__u64 max_events_per_core;
 	__u32 types;			   /* captured: bits (1 << enum inspect_type) */
 	__u32 activities;		   /* enabled: bits (1 << enum inspect_activity) */

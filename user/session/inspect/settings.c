@@ -321,6 +321,12 @@ static int set_activities(struct change *change, const char *value)
 	return 0;
 }
 
+static int set_format(struct change *change, const char *value)
+{
+	change->settings.packets = !strcmp(value, "perfetto");
+	return change->settings.packets || !strcmp(value, "chrome") ? 0 : -EINVAL;
+}
+
 /* "0,2,4-7": those are captured, and no other core is. */
 static int set_cores(struct change *change, const char *value)
 {
@@ -446,6 +452,7 @@ static const struct variable variables[] = {
 	{ { "EVENT_FILTER_TYPE", "EVENT_FILTER_TYPE" }, set_types, { NULL, NEURON_TYPES }, NONE },
 	{ { "MAX_EVENTS_PER_CORE", "SYS_TRACE_MAX_EVENTS_PER_NC" }, set_max_events, { EVENTS }, NONE },
 	{ { "OUTPUT_DIR", "OUTPUT_DIR" }, set_output_dir, { PATHS }, NONE },
+	{ { "FORMAT" }, set_format, { "chrome and perfetto" }, NONE },
 	{ { "SESSION_ID" }, set_session_id, { "0 to 2147483647" }, NONE },
 };
 
