@@ -282,21 +282,26 @@ def test_themes_and_print():
         check_quiet(browser, page)
 
 
-def test_accessible():
+def check_accessible(browser):
     """What is drawn has words, tables have captions and heads, parts have names, and everything that is chosen can be by keyboard."""
+    missing = browser.run("""[...document.querySelectorAll("canvas")].filter((each) => !each.getAttribute("aria-label")).length +
+        [...document.querySelectorAll("table")].filter((each) => !each.caption || !each.querySelector("th")).length +
+        [...document.querySelectorAll("section")].filter((each) => !document.getElementById(each.getAttribute("aria-labelledby"))).length +
+        [...document.querySelectorAll("input")].filter((each) => !each.getAttribute("aria-label")).length +
+        [...document.querySelectorAll("tr.choice")].filter((each) => !each.querySelector("button")).length""")
+    assert missing == 0
+    assert browser.run('document.querySelectorAll("main, header, nav[aria-label], footer").length') == 4
+    assert browser.run("document.documentElement.lang") == "en"
+    links = browser.run('[...document.querySelectorAll("nav a")].every((each) => document.querySelector(each.getAttribute("href")))')
+    assert links
+
+
+def test_accessible():
+    """As check_accessible() has it."""
     page, _ = report(kept("jobs"))
     with Browser() as browser:
         browser.open(page)
-        missing = browser.run("""[...document.querySelectorAll("canvas")].filter((each) => !each.getAttribute("aria-label")).length +
-            [...document.querySelectorAll("table")].filter((each) => !each.caption || !each.querySelector("th")).length +
-            [...document.querySelectorAll("section")].filter((each) => !document.getElementById(each.getAttribute("aria-labelledby"))).length +
-            [...document.querySelectorAll("input")].filter((each) => !each.getAttribute("aria-label")).length +
-            [...document.querySelectorAll("tr.choice")].filter((each) => !each.querySelector("button")).length""")
-        assert missing == 0
-        assert browser.run('document.querySelectorAll("main, header, nav[aria-label], footer").length') == 4
-        assert browser.run("document.documentElement.lang") == "en"
-        links = browser.run('[...document.querySelectorAll("nav a")].every((each) => document.querySelector(each.getAttribute("href")))')
-        assert links
+        check_accessible(browser)
 
 
 def test_outputs():

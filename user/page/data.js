@@ -88,6 +88,10 @@ function read_flame(graph) {
 async function read_data() {
 	const data = await unpack(document.getElementById("data"));
 
+	if (data.comparison) {
+		data.comparison.programs.forEach((each, i) => Object.assign(each, { durations: data.durations[i] }));
+		return data;
+	}
 	data.components = data.components.map((key) => ({ key, name: COMPONENTS[key][0], colour: COMPONENTS[key][1] }));
 	data.component = Object.fromEntries(data.components.map((each) => [each.key, each]));
 	data.end = data.begin + data.duration;

@@ -15,6 +15,15 @@ struct page_parts {
 	__u64 samples, slow_samples, operators, items, details, cut_details, left_out_details;
 };
 
+/* Members that say what an input is: "file"... */
+void page_add_source(struct text *text, const struct study_input *input, const char *name);
+/* The member "costs". */
+void page_add_costs(struct text *text, const struct model *model);
+/* The member "losses": causes in words. */
+void page_add_losses(struct text *text);
+/* Count, extremes, mean and quantiles; nothing where there are no values. */
+void page_add_latency(struct text *text, const struct statistics *statistics);
+
 /* Before the programs. */
 void page_share_samples(struct page_parts *parts);
 
