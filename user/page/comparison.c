@@ -207,7 +207,7 @@ static void add_program(struct text *text, const struct xpt_diff_program *progra
 			json_add_unsigned(text, "failed", sides[s]->failed);
 			json_add_unsigned(text, "lost", sides[s]->lost);
 			json_add_text(text, "sha256", sides[s]->sha256);
-			page_add_latency(text, sides[s]->duration);
+			page_add_statistics(text, "latency", sides[s]->duration);
 		}
 		json_end(text, '}');
 	}

@@ -91,7 +91,7 @@ void page_add_costs(struct text *text, const struct model *model)
 
 /* ---- programs ---- */
 
-void page_add_latency(struct text *text, const struct statistics *statistics)
+void page_add_statistics(struct text *text, const char *key, const struct statistics *statistics)
 {
 	static const struct {
 		const char *name;
@@ -100,7 +100,7 @@ void page_add_latency(struct text *text, const struct statistics *statistics)
 
 	if (!statistics || !statistics_count(statistics))
 		return;
-	json_begin(text, "latency", '{');
+	json_begin(text, key, '{');
 	json_add_unsigned(text, "count", statistics_count(statistics));
 	json_add_unsigned(text, "min", statistics_min(statistics));
 	json_add_unsigned(text, "max", statistics_max(statistics));
@@ -198,7 +198,7 @@ static void add_program(struct text *text, struct page_parts *parts, const struc
 	json_add_unsigned(text, "recorded", program->recorded);
 	json_add_unsigned(text, "failed", program->failed);
 	json_add_unsigned(text, "lost", program->lost);
-	page_add_latency(text, program->duration);
+	page_add_statistics(text, "latency", program->duration);
 	add_cohort(text, "typical", &program->typical);
 	add_cohort(text, "slow", &program->slow);
 	add_history(text, program->history, parts->document->study->bins);
@@ -238,6 +238,10 @@ static void add_kept(struct text *text, const struct page_parts *parts)
 	json_add_unsigned(text, "all_operators", operators);
 	json_add_unsigned(text, "spans", document->spans->count);
 	json_add_unsigned(text, "all_spans", document->spans->seen);
+	json_add_unsigned(text, "memory_events", document->spans->driver_kept[0]);
+	json_add_unsigned(text, "all_memory_events", document->spans->driver_seen[0]);
+	json_add_unsigned(text, "driver_errors", document->spans->driver_kept[1]);
+	json_add_unsigned(text, "all_driver_errors", document->spans->driver_seen[1]);
 	json_end(text, '}');
 }
 
@@ -360,9 +364,11 @@ void page_document_add(struct text *text, const struct page_document *document)
 	for (; parts.programs < study->program_count && parts.programs < PAGE_PROGRAMS_MAX; parts.programs++)
 		add_program(text, &parts, &study->programs[parts.programs]);
 	json_end(text, ']');
+	page_add_tokens(text, document->model);
 	page_add_queues(text, &parts);
 	page_add_counters(text, &parts);
 	page_add_code(text, &parts);
+	page_add_driver_events(text, &parts);
 	page_add_spans(text, &parts);
 	json_begin(text, "flames", '[');
 	for (int i = 0; i < PAGE_FLAMES; i++) {
