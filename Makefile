@@ -119,7 +119,7 @@ BPF_SOURCES := $(sort $(filter-out $(BPF_APART:%=bpf/%.bpf.c),$(wildcard bpf/*.b
 RUNTIMES := $(sort $(wildcard user/runtimes/*.json))
 DRIVERS := $(sort $(wildcard user/drivers/*.json))
 # In their order in the page.
-PAGE_SCRIPTS := $(patsubst %,user/page/%.js,base draw data overview programs tracks compare operators flame machine main)
+PAGE_SCRIPTS := $(patsubst %,user/page/%.js,base draw data overview programs tracks compare operators flame machine comparison main)
 UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))

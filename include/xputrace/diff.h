@@ -183,6 +183,12 @@ XPT_API void xpt_diff_destroy(struct xpt_diff *diff); /* NULL is allowed */
 XPT_API int xpt_diff_text(const struct xpt_diff *diff, unsigned int columns, int all, char **text);
 /* As one JSON object (user/report/SCHEMA.md, Comparison as JSON), terminated, to be freed by the caller. -ENOMEM. */
 XPT_API int xpt_diff_json(const struct xpt_diff *diff, char **json);
+/*
+ * As one page for browsers, which loads nothing: what the sides are, their losses and cost, and of each program its rows, what its changes
+ * consist of, and the durations of both sides in one drawing; of the 1000 most significant programs. HTML in UTF-8, in which names are
+ * text only; terminated, to be freed by the caller. diff: as xpt_diff_create() made it. -ENOMEM.
+ */
+XPT_API int xpt_diff_html(const struct xpt_diff *diff, char **html);
 
 #ifdef __cplusplus
 }

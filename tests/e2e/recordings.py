@@ -197,3 +197,34 @@ def with_records(path, output, names, added):
         return kept + named + [struct.unpack_from("<HxxIQ", one) + (one,) for one in added] + [end]
 
     rewrite(path, output, change)
+
+
+DRIVER, DRIVER_EVENT, EVENT = 27, 28, 4
+
+
+def with_driver_events(path, output, statuses, sizes):
+    """kept/jobs.xpt, of whose jobs the first ones fail with these statuses; then memory events of these sizes, and a reset."""
+    def described(number, role, event, fields):
+        text = {"driver": 12, "event": event, "role": role, "key": 2 if fields[0][0] == 1 else 0, "by_thread": False,
+                "fields": [{"meaning": meaning, "name": name, "text": False, "signed": signed} for meaning, name, signed in fields]}
+        return (DRIVER_EVENT, 0, 0, text_record(DRIVER_EVENT, 0, 0, text, number))
+
+    def event(like, number, time, values):
+        head = struct.pack("<HHIQIHBB", EVENT, 24 + 8 * len(values), like[1], time, 0, number, 0, (1 << len(values)) - 1)
+        return (EVENT, like[1], time, head + struct.pack("<%dq" % len(values), *values))
+
+    def change(records):
+        at = next(i for i, one in enumerate(records) if one[0] == EVENT)
+        events = [described(10, 4, "told:failed", [(1, "a", False), (1, "b", False), (11, "error", True)]),
+                  described(11, 6, "told:alloc", [(7, "bytes", False)]), described(12, 5, "told:reset", [(2, "device", False)])]
+        made, left = records[:at] + events, list(statuses)
+        for one in records[at:]:
+            if one[0] == EVENT and struct.unpack_from("<H", one[3], 20)[0] == 1 and left:  # done
+                made.append(event(one, 10, one[2] - 1, [*struct.unpack_from("<2q", one[3], 24), left.pop(0)]))
+            made.append(one)
+            if one[0] == EVENT:
+                last = len(made), one
+        more = [event(last[1], 11, last[1][2] + 1 + i, [size]) for i, size in enumerate(sizes)]
+        return made[:last[0]] + more + [event(last[1], 12, last[1][2] + 100, [1073741831])] + made[last[0]:]
+
+    rewrite(path, output, change)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The page of a recording, in a browser: its figures are those of the summary, it answers to keys and mouse, no name becomes markup."""
 
+import collections
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import subprocess
 from browser import Browser
 from harness import XPUTRACE, cases, need, run, run_entries, scratch, workload_path
 from recordings import (EXECUTE, FRAME, TGID, TID, call_record, rewrite, sample_record, stack_record, text_record, with_budget,
-                        with_records)
+                        with_driver_events, with_records)
 from test_flame import Made, totals_of
 
 KEPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kept")
@@ -282,21 +283,26 @@ def test_themes_and_print():
         check_quiet(browser, page)
 
 
-def test_accessible():
+def check_accessible(browser):
     """What is drawn has words, tables have captions and heads, parts have names, and everything that is chosen can be by keyboard."""
+    missing = browser.run("""[...document.querySelectorAll("canvas")].filter((each) => !each.getAttribute("aria-label")).length +
+        [...document.querySelectorAll("table")].filter((each) => !each.caption || !each.querySelector("th")).length +
+        [...document.querySelectorAll("section")].filter((each) => !document.getElementById(each.getAttribute("aria-labelledby"))).length +
+        [...document.querySelectorAll("input")].filter((each) => !each.getAttribute("aria-label")).length +
+        [...document.querySelectorAll("tr.choice")].filter((each) => !each.querySelector("button")).length""")
+    assert missing == 0
+    assert browser.run('document.querySelectorAll("main, header, nav[aria-label], footer").length') == 4
+    assert browser.run("document.documentElement.lang") == "en"
+    links = browser.run('[...document.querySelectorAll("nav a")].every((each) => document.querySelector(each.getAttribute("href")))')
+    assert links
+
+
+def test_accessible():
+    """As check_accessible() has it."""
     page, _ = report(kept("jobs"))
     with Browser() as browser:
         browser.open(page)
-        missing = browser.run("""[...document.querySelectorAll("canvas")].filter((each) => !each.getAttribute("aria-label")).length +
-            [...document.querySelectorAll("table")].filter((each) => !each.caption || !each.querySelector("th")).length +
-            [...document.querySelectorAll("section")].filter((each) => !document.getElementById(each.getAttribute("aria-labelledby"))).length +
-            [...document.querySelectorAll("input")].filter((each) => !each.getAttribute("aria-label")).length +
-            [...document.querySelectorAll("tr.choice")].filter((each) => !each.querySelector("button")).length""")
-        assert missing == 0
-        assert browser.run('document.querySelectorAll("main, header, nav[aria-label], footer").length') == 4
-        assert browser.run("document.documentElement.lang") == "en"
-        links = browser.run('[...document.querySelectorAll("nav a")].every((each) => document.querySelector(each.getAttribute("href")))')
-        assert links
+        check_accessible(browser)
 
 
 def test_outputs():
@@ -391,3 +397,58 @@ def test_recorded():
     counted = sum(int(row[column].replace(",", "")) for row in rows)
     assert counted == sum(entry["count"] for entry in run_entries(made)) > 0, (rows, made)
     assert os.listdir(os.path.dirname(page)) == ["x.html"]
+
+
+def test_driver_events():
+    """Failed jobs, errors and resets of drivers with their statuses, and memory events: as many as the trace and the summary have, and on the axis."""
+    path, sizes = os.path.join(scratch(), "x.xpt"), [4096, 8192, 4096]
+    with_driver_events(kept("jobs"), path, [-5, -5, -110], sizes)
+    events = [event for event in trace_of(path) if event.get("cat") in ("error,told", "reset,told", "memory,told")]
+    summary = run([need(XPUTRACE, "collector"), "report", path]).stdout.splitlines()
+    at = next(i for i, line in enumerate(summary) if line.startswith("QUEUE "))
+    failed = int(summary[at + 1].split()[summary[at].split().index("FAILED")])
+    page, _ = report(path)
+    with Browser() as browser:
+        browser.open(page)
+        browser.run('[...document.querySelectorAll("#devices details")].forEach((each) => each.open = true)')
+        found = {table[0][0].split("\n")[0].strip(" \u25be\u25b4"): [dict(zip([re.sub(r"\W+$", "", title) for title in table[0]], row)) for row in table[1:]]
+                 for table in tables(browser, "devices")}
+        figures = dict(browser.run('[...document.querySelectorAll("#overview .figures > div")].map((each) => [each.children[0].innerText, each.children[1].innerText])'))
+        focus(browser, "devices")
+        browser.key("ArrowDown")
+        text = reading(browser, "devices")
+        check_quiet(browser, page)
+        check_accessible(browser)
+    errors, memory = found["Event or job"], found["Event"]
+    jobs = {row["Status"]: int(row["Times"]) for row in errors if row["What"] == "failed job"}
+    assert sum(jobs.values()) == failed == 3, (jobs, summary)
+    for what in ("error", "reset"):
+        expected = collections.Counter(str(event["args"].get("status", "\u2013")) for event in events if event["cat"] == what + ",told")
+        assert {row["Status"]: int(row["Times"]) for row in errors if row["What"] == what} == expected, (errors, expected)
+    assert [int(row["Times"]) for row in memory] == [len(sizes)] == [sum(event["cat"] == "memory,told" for event in events)]
+    assert memory[0]["Bytes"] == "%.1f kB" % (sum(sizes) / 1000), memory
+    assert figures["Errors of drivers"] == str(failed + sum(event["cat"] != "memory,told" for event in events)), figures
+    assert text.startswith(("error told:failed", "failed job")) and "status -5" in text, text
+
+
+def test_tokens():
+    """Of two contexts of a language model, prompts and answers: as the summary has them, in the table and with the program."""
+    path = os.path.join(scratch(), "x.xpt")
+    assert run([need(XPUTRACE, "collector"), "record", "-q", "--wait-limit", "30s", "-o", path, "--", workload_path("tokens")]).status == 0
+    lines = run([XPUTRACE, "report", path]).stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("LANGUAGE MODEL"))
+    expected = [re.split(r"\s{2,}", line) for line in lines[at + 1:lines.index("", at)]]
+    page, _ = report(path)
+    with Browser() as browser:
+        browser.open(page)
+        rows = tables(browser, "programs")[1][1:]
+        detail = [table for table in tables(browser, "program") if table[0][0].startswith("Language model")]
+        check_quiet(browser, page)
+    assert len(rows) == len(expected) >= 2, (rows, expected)
+    for row, (name, _, pid, phase, batches, tokens, rate, _, *times) in zip(rows, expected):
+        assert row[0] == name and row[2:4] == [pid, phase] and [row[4].replace(",", ""), row[5].replace(",", "")] == [batches, tokens], (row, name)
+        assert abs(float(row[6].replace(",", "")) / float(rate) - 1) < 0.01, (row, rate)
+        for shown, text in zip([row[8], row[9], row[11], row[12]], times):
+            number, unit = re.match(r"([\d.]+)(\w+)$", text).groups()
+            assert near(shown, float(number) * UNITS[unit.replace("us", "\u00b5s")]), (row, times)
+    assert detail and all(row in rows for row in detail[0][1:]) and detail[0][1:], detail

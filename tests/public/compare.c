@@ -61,7 +61,7 @@ static void test_names(void)
 /* A recording with itself, in all ways that there are to look at it. */
 static void test_same(void)
 {
-	char path[512], *text = NULL, *json = NULL;
+	char path[512], *text = NULL, *json = NULL, *html = NULL;
 	const char *paths[] = { recording(path, sizeof(path), "operators") }, *conditions[] = { "p50 > +0%" };
 	XPT_OPTS(xpt_diff_options, options, .before = paths, .before_count = 1, .after = paths, .after_count = 1,
 		 .conditions = conditions, .condition_count = 1);
@@ -87,8 +87,11 @@ static void test_same(void)
 	CHECK(text && strstr(text, "p50"), "%.100s", text ? text : "");
 	CHECK_IS(xpt_diff_json(diff, &json), 0);
 	CHECK(json && json[0] == '{' && strstr(json, "\"programs\""), "%.100s", json ? json : "");
+	CHECK_IS(xpt_diff_html(diff, &html), 0);
+	CHECK(html && !strncmp(html, "<!DOCTYPE html>", 15) && strstr(html, "</html>"), "%.100s", html ? html : "");
 	free(text);
 	free(json);
+	free(html);
 	xpt_diff_destroy(diff);
 }
 

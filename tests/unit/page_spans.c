@@ -117,3 +117,63 @@ Test(page_spans, jobs_run_from_where_they_are_seen)
 	cr_expect_eq(spans.all[1].detail, 0);
 	cr_expect_eq(spans.all[1].duration, 4900);
 }
+
+static void add_device_event(enum xpt_event_role role, __u64 time, __u64 size)
+{
+	const struct event event = { .kind = EVENT_DEVICE,
+				     .device = { .driver = "toy",
+						 .event = "toy:event",
+						 .role = role,
+						 .device = "0",
+						 .engine = "",
+						 .time = time,
+						 .have = 1u << XPT_FIELD_SIZE,
+						 .size = size } };
+
+	cr_assert_eq(page_spans_event(&spans, &event), 0);
+}
+
+Test(page_spans, failed_jobs_are_counted_by_status)
+{
+	const struct model_queue queue = { .id = 3, .driver = "toy", .device = "0", .engine = "" };
+	struct event event = { .kind = EVENT_JOB,
+			       .job = { .queue = &queue,
+					.name = "gemm",
+					.queued = 100,
+					.done = 5000,
+					.time = 5000,
+					.failed = true,
+					.have = 1u << XPT_FIELD_STATUS,
+					.status = -5 } };
+
+	cr_assert_eq(page_spans_event(&spans, &event), 0);
+	cr_assert_eq(page_spans_event(&spans, &event), 0);
+	event.job.status = -110;
+	cr_assert_eq(page_spans_event(&spans, &event), 0);
+	event.job.failed = false;
+	cr_assert_eq(page_spans_event(&spans, &event), 0);
+	cr_assert_eq(spans.driver_total_count, 2);
+	cr_expect_eq(spans.driver_totals[0].kind, PAGE_JOB_FAILED);
+	cr_expect_eq(spans.driver_totals[0].count, 2);
+	cr_expect_eq(spans.driver_totals[0].status, -5);
+	cr_expect_eq(spans.driver_totals[1].count, 1);
+	cr_expect_eq(spans.count, 4);
+}
+
+Test(page_spans, memory_events_take_no_room_of_errors)
+{
+	const __u64 all = PAGE_DRIVER_EVENTS_MAX + 1000;
+
+	for (__u64 i = 0; i < all; i++)
+		add_device_event(XPT_EVENT_MEMORY, 1000 + i, 16);
+	add_device_event(XPT_EVENT_ERROR, 5, 0);
+	cr_assert_eq(spans.driver_total_count, 2);
+	cr_expect_eq(spans.driver_totals[0].count, all);
+	cr_expect_eq(spans.driver_totals[0].bytes, 16 * all);
+	cr_expect_eq(spans.driver_totals[0].first, 1000);
+	cr_expect_eq(spans.driver_totals[0].last, 999 + all);
+	cr_expect_eq(spans.driver_totals[1].kind, PAGE_DRIVER_ERROR);
+	cr_expect_eq(spans.driver_event_count, PAGE_DRIVER_EVENTS_MAX + 1);
+	cr_expect_eq(spans.driver_seen[0], all);
+	cr_expect_eq(spans.driver_kept[1], 1);
+}

@@ -284,7 +284,9 @@ void summary_json_members(struct summary_json *summary, char *json);
 /* The file that was written; path NULL or "": none was. */
 void summary_json_output(struct summary_json *summary, const char *path, const char *format);
 void summary_json_totals(struct summary_json *summary, const struct totals *totals);
-/* Writes and frees it. The exit status: that of the command, or EXIT_FAILED (reported) where it could not be written. */
+/* Writes the text to a file ("-": standard output) and frees it. The exit status: that of the command, or EXIT_FAILED (reported) where it could not be written. */
+int output_text(const char *path, struct text *text, int status);
+/* The same of the summary. */
 int summary_json_end(struct summary_json *summary, int status);
 
 #endif

@@ -23,7 +23,7 @@
 struct diff_context {
 	struct session_options session; /* first: see session.h */
 	struct string_list before, after, conditions;
-	const char *json;
+	const char *json, *html; /* NULL: not asked for */
 	bool all;
 	double level, run_noise; /* 0: the library's */
 };
@@ -91,6 +91,9 @@ static const struct option_entry diff_entries[] = {
 	  OPTION_CALLBACK, FIELD(run_noise), .take = take_run_noise, .expected = "a share up to 1000%" },
 	{ 0, "json", "FILE", "write the comparison as JSON; -: on standard output, instead\nof the tables",
 	  OPTION_STRING, FIELD(json) },
+	{ 0, "html", "FILE.html",
+	  "write the comparison as one page for browsers; -: on standard\noutput, instead of the tables", OPTION_STRING,
+	  FIELD(html) },
 	{ 'q', "quiet", NULL, "no tables", OPTION_FLAG, FIELD(session.quiet) },
 	{}
 };
@@ -108,7 +111,8 @@ static const struct command_line diff_line = {
 		"examples:\n"
 		"  xputrace diff monday.xpt tuesday.xpt\n"
 		"  xputrace diff a1.xpt,a2.xpt,a3.xpt b1.xpt,b2.xpt,b3.xpt --fail-if 'p99 > +10%'\n"
-		"  xputrace diff before/ after/ --program resnet50 --json diff.json\n\n"
+		"  xputrace diff before/ after/ --program resnet50 --json diff.json\n"
+		"  xputrace diff before/ after/ --html changes.html\n\n"
 		"exit status: 0 compared, 1 failed, 2 wrong usage, 3 a condition of --fail-if is met",
 };
 
@@ -218,18 +222,19 @@ static bool collect(const struct string_list *given, struct string_list *paths)
 /* ---- the comparison ---- */
 
 /* From here on only these files are opened. */
-static void confine(const struct xpt_diff_options *options, const char *json)
+static void confine(const struct xpt_diff_options *options, const struct diff_context *context)
 {
 	const size_t count = options->before_count + options->after_count;
-	struct confined_file *files = calloc(count + 1, sizeof(*files));
+	struct confined_file *files = calloc(count + 2, sizeof(*files));
 
 	if (!files)
 		return;
 	for (size_t i = 0; i < count; i++)
 		files[i].path = i < options->before_count ? options->before[i] :
 							    options->after[i - options->before_count];
-	files[count] = (struct confined_file){ .path = json, .output = true };
-	confined_begin(files, count + 1);
+	files[count] = (struct confined_file){ .path = context->json, .output = true };
+	files[count + 1] = (struct confined_file){ .path = context->html, .output = true };
+	confined_begin(files, count + 2);
 	free(files);
 }
 
@@ -242,6 +247,21 @@ static int write_json(struct summary_json *summary, const struct xpt_diff *diff,
 		return exit_failed(error);
 	summary_json_members(summary, json);
 	return summary_json_end(summary, status);
+}
+
+static int write_page(const struct diff_context *context, const struct xpt_diff *diff, int status)
+{
+	struct text text = {};
+	char *html = NULL;
+	int error = context->html ? xpt_diff_html(diff, &html) : 0;
+
+	if (error)
+		return exit_failed(error);
+	if (!html)
+		return status;
+	text_string(&text, html);
+	free(html);
+	return output_text(context->html, &text, status);
 }
 
 static int print_text(const struct xpt_diff *diff, bool all)
@@ -274,15 +294,20 @@ static int judge(const struct xpt_diff *diff)
 	return status;
 }
 
+static bool is_stdout(const char *path)
+{
+	return path && !strcmp(path, "-");
+}
+
 static int run_diff(const struct diff_context *context, const struct xpt_diff_options *options)
 {
-	const bool tables = !context->session.quiet && !(context->json && !strcmp(context->json, "-"));
+	const bool tables = !context->session.quiet && !is_stdout(context->json) && !is_stdout(context->html);
 	struct xpt_diff *diff = NULL;
 	struct summary_json summary;
 	int status, error;
 
 	summary_json_begin(&summary, context->json, "diff");
-	confine(options, context->json);
+	confine(options, context);
 	error = xpt_diff_create(options, &diff);
 	status_clear();
 	if (error) {
@@ -291,6 +316,7 @@ static int run_diff(const struct diff_context *context, const struct xpt_diff_op
 	}
 	status = tables ? print_text(diff, context->all) : 0;
 	status = status ?: judge(diff);
+	status = write_page(context, diff, status);
 	status = write_json(&summary, diff, status);
 	xpt_diff_destroy(diff);
 	return status;
@@ -312,6 +338,8 @@ int command_diff(int argc, char **argv)
 		return exit_failed(-ENOMEM);
 	if (!context.before.count || !context.after.count)
 		return session_options_refuse(&diff_line, "expected BEFORE and AFTER, or --before and --after");
+	if (is_stdout(context.json) && is_stdout(context.html))
+		return session_options_refuse(&diff_line, "--json and --html cannot both be on standard output");
 	if (choices_refused(&diff_line, &context.session))
 		return EXIT_USAGE;
 	if (!collect(&context.before, &before) || !collect(&context.after, &after))

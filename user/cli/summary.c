@@ -262,22 +262,25 @@ static int write_file(const char *path, struct text *text)
 	return error ?: closed;
 }
 
-int summary_json_end(struct summary_json *summary, int status)
+int output_text(const char *path, struct text *text, int status)
 {
-	struct text *text = &summary->text;
+	int error = text->error ?: write_file(path, text);
 	char reason[300];
-	int error;
 
-	if (!summary->path)
-		return status;
-	json_add_unsigned(text, "status", status);
-	json_end(text, '}');
-	text_literal(text, "\n");
-	error = text->error ?: write_file(summary->path, text);
 	text_free(text);
 	if (!error)
 		return status;
-	snprintf(reason, sizeof(reason), "%.200s: cannot be written: %s", summary->path, output_reason(error));
+	snprintf(reason, sizeof(reason), "%.200s: cannot be written: %s", path, output_reason(error));
 	print_message(NULL, XPT_LOG_ERROR, reason);
 	return status ?: EXIT_FAILED;
+}
+
+int summary_json_end(struct summary_json *summary, int status)
+{
+	if (!summary->path)
+		return status;
+	json_add_unsigned(&summary->text, "status", status);
+	json_end(&summary->text, '}');
+	text_literal(&summary->text, "\n");
+	return output_text(summary->path, &summary->text, status);
 }

@@ -53,7 +53,7 @@ function duration(ns) {
 
 	if (ns === null || ns === undefined || Number.isNaN(ns))
 		return "\u2013";
-	const sign = ns < 0 ? "\u2212" : "";
+	const sign = ns <= -0.5 ? "\u2212" : "";
 	if (size < 1e3)
 		return `${sign}${size.toFixed(0)} ns`;
 	if (size < 1e6)

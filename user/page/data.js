@@ -78,6 +78,23 @@ function read_spans(flat) {
 	return spans;
 }
 
+/* What drivers have reported; kinds as in spans.h. */
+const DRIVER_KINDS = ["failed job", "error", "reset", "memory"], DRIVER_MEMORY = 3;
+
+function read_driver_events(data) {
+	let time = 0;
+
+	for (const each of data.driver_totals) {
+		for (const key of ["driver", "event", "device", "engine"])
+			each[key] = data.names[each[key]];
+	}
+	data.driver_events = objects(data.driver_events, ["total", "time", "size"]);
+	for (const each of data.driver_events) {
+		each.time = time += each.time;
+		each.total = data.driver_totals[each.total];
+	}
+}
+
 function read_flame(graph) {
 	const nodes = objects(graph.nodes, ["parent", "label", "self", "count"]);
 
@@ -88,12 +105,17 @@ function read_flame(graph) {
 async function read_data() {
 	const data = await unpack(document.getElementById("data"));
 
+	if (data.comparison) {
+		data.comparison.programs.forEach((each, i) => Object.assign(each, { durations: data.durations[i] }));
+		return data;
+	}
 	data.components = data.components.map((key) => ({ key, name: COMPONENTS[key][0], colour: COMPONENTS[key][1] }));
 	data.component = Object.fromEntries(data.components.map((each) => [each.key, each]));
 	data.end = data.begin + data.duration;
 	data.bins = { count: data.bins, width: data.bin, begin: data.begin };
 	data.spans = read_spans(data.spans);
 	data.programs.forEach((each) => read_program(each, data));
+	read_driver_events(data);
 	data.flames.forEach(read_flame);
 	data.queue = new Map(data.queues.map((each) => [each.id, each]));
 	return data;

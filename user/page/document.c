@@ -13,21 +13,25 @@
 
 /* ---- where it comes from ---- */
 
-static void add_source(struct text *text, const struct page_document *document)
+void page_add_source(struct text *text, const struct study_input *input, const char *name)
 {
-	const struct study_input *input = document->study->inputs;
-	const char *slash = strrchr(document->name, '/');
-
-	json_begin(text, "source", '{');
-	json_add_text(text, "file", slash && slash[1] ? slash + 1 : document->name);
+	json_add_text(text, "file", name);
 	json_add_text(text, "host", input->host);
 	json_add_text(text, "kernel", input->kernel);
 	json_add_text(text, "machine", input->machine);
 	json_add_text(text, "version", input->version);
 	json_add_text(text, "command", input->command);
-	json_add_text(text, "page_version", XPT_VERSION);
 	json_add_unsigned(text, "began_ms", (input->realtime + input->origin) / 1000000);
+}
+
+static void add_source(struct text *text, const struct page_document *document)
+{
+	const char *slash = strrchr(document->name, '/');
+
+	json_begin(text, "source", '{');
+	page_add_source(text, document->study->inputs, slash && slash[1] ? slash + 1 : document->name);
 	json_end(text, '}');
+	json_add_text(text, "page_version", XPT_VERSION);
 }
 
 static void add_summary(struct text *text, const struct page_document *document)
@@ -54,6 +58,10 @@ static void add_vocabulary(struct text *text)
 	for (int i = XPT_OFF_CPU_PREEMPTED; i <= XPT_OFF_CPU_OTHER; i++)
 		json_add_text(text, NULL, off_cpu_name(i));
 	json_end(text, ']');
+}
+
+void page_add_losses(struct text *text)
+{
 	json_begin(text, "losses", '{');
 	for (int i = 0; i < XPT_LOSS_MAX; i++) {
 		if (loss_name(i))
@@ -62,11 +70,11 @@ static void add_vocabulary(struct text *text)
 	json_end(text, '}');
 }
 
-static void add_costs(struct text *text, const struct page_document *document)
+void page_add_costs(struct text *text, const struct model *model)
 {
 	struct summary_closing closing;
 
-	if (summary_closing_read(document->model, &closing)) {
+	if (summary_closing_read(model, &closing)) {
 		text_fail(text);
 		return;
 	}
@@ -76,14 +84,14 @@ static void add_costs(struct text *text, const struct page_document *document)
 	json_add_real(text, "attach", closing.attach);
 	json_add_real(text, "detach", closing.detach);
 	json_add_text(text, "stopped_by", closing.stopped_by);
-	json_add_unsigned(text, "waits", model_wait_count(document->model));
-	json_add_unsigned(text, "wait_time", model_wait_time(document->model));
+	json_add_unsigned(text, "waits", model_wait_count(model));
+	json_add_unsigned(text, "wait_time", model_wait_time(model));
 	json_end(text, '}');
 }
 
 /* ---- programs ---- */
 
-static void add_quantiles(struct text *text, const struct statistics *statistics)
+void page_add_statistics(struct text *text, const char *key, const struct statistics *statistics)
 {
 	static const struct {
 		const char *name;
@@ -92,7 +100,7 @@ static void add_quantiles(struct text *text, const struct statistics *statistics
 
 	if (!statistics || !statistics_count(statistics))
 		return;
-	json_begin(text, "latency", '{');
+	json_begin(text, key, '{');
 	json_add_unsigned(text, "count", statistics_count(statistics));
 	json_add_unsigned(text, "min", statistics_min(statistics));
 	json_add_unsigned(text, "max", statistics_max(statistics));
@@ -190,7 +198,7 @@ static void add_program(struct text *text, struct page_parts *parts, const struc
 	json_add_unsigned(text, "recorded", program->recorded);
 	json_add_unsigned(text, "failed", program->failed);
 	json_add_unsigned(text, "lost", program->lost);
-	add_quantiles(text, program->duration);
+	page_add_statistics(text, "latency", program->duration);
 	add_cohort(text, "typical", &program->typical);
 	add_cohort(text, "slow", &program->slow);
 	add_history(text, program->history, parts->document->study->bins);
@@ -230,6 +238,10 @@ static void add_kept(struct text *text, const struct page_parts *parts)
 	json_add_unsigned(text, "all_operators", operators);
 	json_add_unsigned(text, "spans", document->spans->count);
 	json_add_unsigned(text, "all_spans", document->spans->seen);
+	json_add_unsigned(text, "memory_events", document->spans->driver_kept[0]);
+	json_add_unsigned(text, "all_memory_events", document->spans->driver_seen[0]);
+	json_add_unsigned(text, "driver_errors", document->spans->driver_kept[1]);
+	json_add_unsigned(text, "all_driver_errors", document->spans->driver_seen[1]);
 	json_end(text, '}');
 }
 
@@ -345,15 +357,18 @@ void page_document_add(struct text *text, const struct page_document *document)
 	json_add_real(text, "bin", study->bin);
 	add_summary(text, document);
 	add_vocabulary(text);
-	add_costs(text, document);
+	page_add_losses(text);
+	page_add_costs(text, document->model);
 	page_share_samples(&parts);
 	json_begin(text, "programs", '[');
 	for (; parts.programs < study->program_count && parts.programs < PAGE_PROGRAMS_MAX; parts.programs++)
 		add_program(text, &parts, &study->programs[parts.programs]);
 	json_end(text, ']');
+	page_add_tokens(text, document->model);
 	page_add_queues(text, &parts);
 	page_add_counters(text, &parts);
 	page_add_code(text, &parts);
+	page_add_driver_events(text, &parts);
 	page_add_spans(text, &parts);
 	json_begin(text, "flames", '[');
 	for (int i = 0; i < PAGE_FLAMES; i++) {

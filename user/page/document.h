@@ -3,6 +3,7 @@
 #ifndef XPT_PAGE_DOCUMENT_H
 #define XPT_PAGE_DOCUMENT_H
 
+#include <xputrace/diff.h>
 #include <xputrace/explain.h>
 
 #include "analysis/study.h"
@@ -31,5 +32,12 @@ struct page_document {
 
 /* Appends it; what does not fit into memory is text->error. */
 void page_document_add(struct text *text, const struct page_document *document);
+
+#define PAGE_ROWS_MAX 60000	 /* of a comparison, of all programs: the most significant of each */
+#define PAGE_RECORDINGS_MAX 1000 /* of a side of it */
+#define PAGE_HISTOGRAM_BINS 96
+
+/* The same of a comparison of these two studies. */
+void page_comparison_add(struct text *text, const struct xpt_diff *diff, const struct study *const sides[2]);
 
 #endif

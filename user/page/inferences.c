@@ -4,6 +4,38 @@
 #include "model/stats/statistics.h"
 #include "page/parts.h"
 
+/* ---- tokens ---- */
+
+void page_add_tokens(struct text *text, const struct model *model)
+{
+	static const char *const names[PHASES] = { [PHASE_PREFILL] = "prefill", [PHASE_DECODE] = "decode" };
+
+	json_begin(text, "tokens", '[');
+	for (size_t i = 0; i < model_program_count(model); i++) {
+		const struct model_program *program = model_program(model, i);
+
+		for (int phase = PHASE_PREFILL; program->tokens && phase < PHASES; phase++) {
+			const struct model_phase_total *total = &program->tokens->phase[phase];
+
+			if (!total->batches)
+				continue;
+			json_begin(text, NULL, '{');
+			json_add_text(text, "name", program->name);
+			json_add_text(text, "runtime", program->runtime);
+			json_add_unsigned(text, "pid", program->process->tgid);
+			json_add_text(text, "phase", names[phase]);
+			json_add_unsigned(text, "batches", total->batches);
+			json_add_unsigned(text, "tokens", total->tokens);
+			json_add_unsigned(text, "time", total->time);
+			page_add_statistics(text, "token",
+					    phase == PHASE_PREFILL ? program->tokens->first_token :
+								     program->tokens->output_token);
+			json_end(text, '}');
+		}
+	}
+	json_end(text, ']');
+}
+
 /* ---- operators ---- */
 
 void page_add_operators(struct text *text, struct page_parts *parts, const struct study_program *program)

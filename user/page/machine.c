@@ -88,6 +88,41 @@ void page_add_code(struct text *text, struct page_parts *parts)
 	json_add_unsigned(text, "code_total", count);
 }
 
+/* Of each kind of failed jobs, errors, resets and memory events how many, and when. */
+void page_add_driver_events(struct text *text, struct page_parts *parts)
+{
+	const struct page_spans *spans = parts->document->spans;
+	__u64 before = parts->base;
+
+	json_begin(text, "driver_totals", '[');
+	for (size_t i = 0; i < spans->driver_total_count; i++) {
+		const struct page_driver_total *total = &spans->driver_totals[i];
+
+		json_begin(text, NULL, '{');
+		json_add_unsigned(text, "kind", total->kind);
+		json_add_unsigned(text, "driver", total->driver);
+		json_add_unsigned(text, "event", total->event);
+		json_add_unsigned(text, "device", total->device);
+		json_add_unsigned(text, "engine", total->engine);
+		if (total->has_status)
+			json_add_signed(text, "status", total->status);
+		json_add_unsigned(text, "count", total->count);
+		json_add_nonzero(text, "bytes", total->bytes);
+		json_add_signed(text, "first", (__s64)(total->first - parts->base));
+		json_add_signed(text, "last", (__s64)(total->last - parts->base));
+		json_end(text, '}');
+	}
+	json_end(text, ']');
+	json_begin(text, "driver_events", '[');
+	for (size_t i = 0; i < spans->driver_event_count; i++) {
+		json_add_unsigned(text, NULL, spans->driver_events[i].total);
+		json_add_signed(text, NULL, (__s64)(spans->driver_events[i].time - before));
+		json_add_unsigned(text, NULL, spans->driver_events[i].size);
+		before = spans->driver_events[i].time;
+	}
+	json_end(text, ']');
+}
+
 void page_add_spans(struct text *text, struct page_parts *parts)
 {
 	const struct page_spans *spans = parts->document->spans;

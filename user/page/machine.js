@@ -94,8 +94,32 @@ function queue_title(queue) {
 	return `${queue.device} ${queue.engine}`.trim() || queue.driver;
 }
 
+/* Failed jobs, errors and resets, and memory events: instants on the axis. */
+function driver_tracks(data) {
+	const spans = (memory) => data.driver_events.filter((each) => (each.total.kind === DRIVER_MEMORY) === memory).map(({ total, time, size }) => ({ start: time, end: time + 1,
+		name: `${DRIVER_KINDS[total.kind]} ${total.event}`, colour: memory ? "io" : "bad", ink: "page",
+		about: [total.driver, queue_title(total), total.status !== undefined ? `status ${total.status}` : null, size ? bytes(size) : null].filter(Boolean) }));
+	const errors = spans(false), memory = spans(true);
+
+	return [errors.length ? span_track("errors of drivers", errors, { most: 4 }) : null, memory.length ? span_track("memory events", memory, { most: 4 }) : null].filter(Boolean);
+}
+
+function driver_table(data, memory, caption) {
+	const rows = data.driver_totals.filter((each) => (each.kind === DRIVER_MEMORY) === memory);
+
+	return rows.length ? table([
+		{ title: memory ? "Event" : "Event or job", of: (row) => row.event || "job", head: true },
+		...(memory ? [] : [{ title: "What", of: (row) => DRIVER_KINDS[row.kind] }]),
+		{ title: "Driver", of: (row) => row.driver }, { title: "Device", of: (row) => `${row.device} ${row.engine}`.trim() },
+		{ title: "Status", of: (row) => row.status ?? -Infinity, cell: (row) => row.status === undefined ? "\u2013" : `${row.status}`, number: true },
+		{ title: "Times", of: (row) => row.count, cell: (row) => count(row.count), number: true },
+		...(memory ? [{ title: "Bytes", of: (row) => row.bytes || 0, cell: (row) => row.bytes ? bytes(row.bytes) : "\u2013", number: true }] : []),
+		{ title: "First at", of: (row) => row.first, cell: (row) => moment(row.first), number: true }, { title: "Last at", of: (row) => row.last, cell: (row) => moment(row.last), number: true },
+	], rows, { caption, sort: memory ? 4 : 5, limit: 20 }).element : null;
+}
+
 function devices_section(data, range) {
-	const tracks = [];
+	const tracks = driver_tracks(data), errors = driver_table(data, false, "Errors of drivers"), memory = driver_table(data, true, "Memory events of drivers");
 
 	const jobs = new Map(data.queues.map((each) => [each.id, []])), { spans } = data;
 
@@ -120,6 +144,8 @@ function devices_section(data, range) {
 		return section("devices", "Devices and counters", null, tag("p", { class: "empty" }, "No driver's jobs and no counters were recorded: record --counters reads counters."));
 	return section("devices", "Devices and counters", "On the axis of the timeline: both zoom together.",
 		new Tracks(range, tracks, { label: "Devices and counters", windows: data.queues.length ? data.windows : null }).element,
+		errors ? [tag("h3", { class: "bad", style: { marginTop: "10px" } }, "Errors of drivers"), errors] : null,
+		memory ? tag("details", {}, tag("summary", {}, "Memory events as a table"), memory) : null,
 		data.queues.length ? tag("details", {}, tag("summary", {}, "Queues as a table"), table([
 			{ title: "Queue", of: queue_title, head: true }, { title: "Driver", of: (row) => row.driver },
 			{ title: "Jobs", of: (row) => row.total, cell: (row) => count(row.total), number: true },

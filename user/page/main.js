@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Puts the page together. */
+/* Puts the page together: of a recording, or of a comparison. */
 
+/* What the page has, of a recording: ids and names. */
 const PARTS = [["overview", "Recording"], ["programs", "Programs"], ["program", "Latency"], ["slow", "Slowest"], ["operators", "Operators"], ["flame", "Flame graphs"], ["timeline", "Timeline"], ["devices", "Devices"], ["code", "Code objects"], ["calls", "Calls"]];
 
 function theme_button() {
@@ -36,65 +37,72 @@ function print_light() {
 	});
 }
 
-function mark_current(links) {
+function mark_current(parts, links) {
 	const seen = new Set(), observer = new IntersectionObserver((entries) => {
 		for (const each of entries)
 			seen[each.isIntersecting ? "add" : "delete"](each.target.id);
-		const current = PARTS.find(([id]) => seen.has(id));
+		const current = parts.findIndex(([id]) => seen.has(id));
 
-		for (const [id, link] of links)
-			link.toggleAttribute("aria-current", !!current && id === current[0]);
+		links.forEach((link, i) => link.toggleAttribute("aria-current", i === current));
 	}, { rootMargin: "-40px 0px -60% 0px" });
 
-	for (const [id] of links)
+	for (const [id] of parts)
 		observer.observe(document.getElementById(id));
 }
 
-function build(data) {
-	const range = new Range(data.begin, data.end), timeline = timeline_section(data, range);
-	const title = tag("span"), parts = { program: tag("div"), slow: tag("div"), operators: tag("div") };
-	const named = (id, title, text) => {
-		const name = tag("span", { class: "dim" });
+/* Shows a page about name, with these parts. */
+function show_page(name, version, parts, ...content) {
+	const links = parts.map(([id, title]) => tag("a", { href: `#${id}` }, title));
 
-		parts[id].name = name;
-		return tag("section", { id, "aria-labelledby": `${id}-title` }, tag("div", { class: "head" }, tag("h2", { id: `${id}-title` }, title), name, text ? tag("span", { class: "dim" }, text) : null), parts[id]);
-	};
+	document.title = plain(`${name} \u2013 xputrace`);
+	replace(document.body, tag("a", { class: "skip", href: "#main" }, "Skip to the report"),
+		tag("header", { class: "top" }, tag("h1", {}, "xputrace ", tag("span", { class: "dim" }, name)), tag("nav", { "aria-label": "Parts of the page" }, links), theme_button()),
+		tag("main", { id: "main" }, content, tag("footer", {}, `Made by xputrace ${version}. This file needs no network and no server; it sends nothing anywhere.`)));
+	print_light();
+	mark_current(parts, links);
+	document.documentElement.dataset.ready = "true";
+}
+
+/* Parts about the program that is chosen. parts: [id, title] each. show(words, content): both are functions, content one by id, or text for all. */
+function chosen_parts(...parts) {
+	const made = parts.map(([id, title]) => {
+		const name = tag("span", { class: "dim" }), body = tag("div");
+
+		return { id, name, body, element: tag("section", { id, "aria-labelledby": `${id}-title` }, tag("div", { class: "head" }, tag("h2", { id: `${id}-title` }, title), name), body) };
+	});
+
+	return { elements: made.map((each) => each.element), show(words, content) {
+		for (const each of pictures) {
+			if (made.some((part) => part.body.contains(each.canvas)))
+				pictures.delete(each);
+		}
+		for (const { id, name, body } of made) {
+			replace(name, words());
+			replace(body, typeof content === "string" ? tag("p", { class: "empty" }, content) : content[id]());
+		}
+	} };
+}
+
+function build_report(data) {
+	const range = new Range(data.begin, data.end), timeline = timeline_section(data, range);
+	const about = chosen_parts(["program", "Latency"], ["slow", "Slowest inferences"], ["operators", "Operators"]);
 	const go = (from, to) => {
 		range.set(from, to);
 		document.getElementById("timeline").scrollIntoView();
 		timeline.view.picture.canvas.focus({ preventScroll: true });
 	};
-	const choose = (program) => {
-		for (const each of Object.values(parts))
-			replace(each.name, tag("b", {}, program.name), ` of ${program.runtime} in ${program.process}`);
-		for (const each of pictures) {
-			if (Object.values(parts).some((part) => part.contains(each.canvas)))
-				pictures.delete(each);
-		}
-		replace(parts.program, program_part(program, data, go));
-		replace(parts.slow, compare_part(program, data, go));
-		replace(parts.operators, operators_part(program));
-	};
-	const links = PARTS.map(([id, name]) => [id, tag("a", { href: `#${id}` }, name)]);
-	const main = tag("main", { id: "main" }, overview(data), programs_section(data, choose), named("program", "Latency"), named("slow", "Slowest inferences"),
-		named("operators", "Operators"), flame_section(data), timeline.element, devices_section(data, range), code_section(data), calls_section(data),
-		tag("footer", {}, `Made by xputrace ${data.source.page_version}. This file needs no network and no server; it sends nothing anywhere.`));
+	const choose = (program) => about.show(() => [tag("b", {}, program.name), ` of ${program.runtime} in ${program.process}`],
+		{ program: () => program_part(program, data, go), slow: () => compare_part(program, data, go), operators: () => operators_part(program) });
 
-	document.title = plain(`${data.source.file} \u2013 xputrace`);
-	replace(document.body, tag("a", { class: "skip", href: "#main" }, "Skip to the report"),
-		tag("header", { class: "top" }, tag("h1", {}, "xputrace ", tag("span", { class: "dim" }, data.source.file)), tag("nav", { "aria-label": "Parts of the page" }, links.map((each) => each[1])), theme_button()), main);
-	if (data.programs.length) {
+	if (data.programs.length)
 		choose(data.programs[0]);
-	} else {
-		for (const each of Object.values(parts))
-			replace(each, tag("p", { class: "empty" }, "No program was recorded."));
-	}
-	print_light();
-	mark_current(links);
-	document.documentElement.dataset.ready = "true";
+	else
+		about.show(() => "", "No program was recorded.");
+	show_page(data.source.file, data.page_version, PARTS, overview(data), programs_section(data, choose), about.elements, flame_section(data), timeline.element,
+		devices_section(data, range), code_section(data), calls_section(data));
 }
 
-read_data().then(build).catch((error) => {
+read_data().then((data) => data.comparison ? build_comparison(data) : build_report(data)).catch((error) => {
 	console.error(error);
 	replace(document.body, tag("main", {}, tag("h1", {}, "This page cannot be shown"), tag("p", {}, `${error}`), tag("p", {}, "It needs a browser of 2024 or later: Chromium 123, Firefox 120, Safari 17.5.")));
 });

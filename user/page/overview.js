@@ -65,6 +65,10 @@ function kept_list(data) {
 		list.push(`${count(kept.cut_details)} of them had more in them than is kept.`);
 	if (kept.spans < kept.all_spans)
 		list.push(`Of ${count(kept.all_spans)} operators, waits, calls, regions and jobs the timeline shows ${count(kept.spans)}: all of ${duration(data.windows.width)} in each ${duration(data.windows.width * data.windows.every)}.`);
+	if (kept.driver_errors < kept.all_driver_errors)
+		list.push(`On the axis of devices are the first ${count(kept.driver_errors)} of ${count(kept.all_driver_errors)} errors of drivers.`);
+	if (kept.memory_events < kept.all_memory_events)
+		list.push(`On the axis of devices are the first ${count(kept.memory_events)} of ${count(kept.all_memory_events)} memory events of drivers.`);
 	if (kept.programs < kept.all_programs)
 		list.push(`The ${count(kept.programs)} programs with most time are shown, of ${count(kept.all_programs)}.`);
 	if (kept.operators < kept.all_operators)
@@ -87,6 +91,7 @@ function overview(data) {
 			figure("Inferences", count(inferences), seconds ? `${rate(inferences / seconds)} a second` : ""),
 			figure("Failed", tag("span", { class: failed ? "bad" : null }, count(failed))),
 			figure("Lost", tag("span", { class: lost ? "bad" : "good" }, count(lost)), lost ? "records or events" : ""),
+			data.kept.all_driver_errors ? figure("Errors of drivers", tag("span", { class: "bad" }, count(data.kept.all_driver_errors))) : null,
 			figure("Collector", percent(summary.collector_cpu_ns / summary.duration_ns), "of a CPU")),
 		summary.complete ? null : tag("p", { class: "note bad" }, "The recording was cut short: this is what was complete. Totals of the kernel and costs are missing."),
 		tag("div", { class: "columns" },

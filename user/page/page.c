@@ -96,6 +96,15 @@ static void add_page(struct text *text, const struct text *document)
 	text_literal(text, "</script>\n</body>\n</html>\n");
 }
 
+void page_diff(struct text *text, const struct xpt_diff *diff, const struct study *before, const struct study *after)
+{
+	struct text data = {};
+
+	page_comparison_add(&data, diff, (const struct study *[]){ before, after });
+	add_page(text, &data);
+	text_free(&data);
+}
+
 /* ---- all ---- */
 
 static int open_file(struct page *page, const char *path, int descriptor)

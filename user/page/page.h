@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One file for browsers that shows a recording: template, script and style, which the build embeds, and the document with its data.
+ * One file for browsers that shows a recording, or compares some: template, script and style, which the build embeds, and the document with its data.
  * It loads nothing; a Content-Security-Policy in it allows its own script and style only. The data are compressed and in base64, so that
  * no name in them can be markup; the script makes text of them.
  */
 #ifndef XPT_PAGE_PAGE_H
 #define XPT_PAGE_PAGE_H
 
+#include <xputrace/diff.h>
 #include <xputrace/explain.h>
 
+#include "analysis/study.h"
+#include "base/core/text.h"
 #include "base/core/log.h"
 #include "model/core/model.h"
 
@@ -37,6 +40,9 @@ void page_free(struct page *page);
 
 /* All of that with the recording that descriptor is of, which has to be a file. options->wants is not used. Errors of both, and of reading it. */
 int page_write(const struct page_options *options, int recording);
+
+/* Appends the page of a comparison of these two studies, before and after. What does not fit into memory is text->error. */
+void page_diff(struct text *text, const struct xpt_diff *diff, const struct study *before, const struct study *after);
 
 /* Embedded by embed.sh. Not terminated. */
 struct page_asset {

@@ -30,6 +30,20 @@ function used_components(data) {
 	return data.components.filter((_, i) => data.programs.some((program) => program.typical.components[i] || program.slow.components[i]));
 }
 
+/* Of language models: prompts, and the tokens of answers. */
+function tokens_table(rows, caption) {
+	const time = (title, key) => ({ title, of: (row) => row.token ? row.token[key] : -1, cell: (row) => row.token ? duration(row.token[key]) : "\u2013", number: true });
+
+	return table([
+		{ title: "Language model", of: (row) => row.name, head: true }, { title: "Runtime", of: (row) => row.runtime }, { title: "Process", of: (row) => row.pid, number: true },
+		{ title: "Phase", of: (row) => row.phase }, { title: "Batches", of: (row) => row.batches, cell: (row) => count(row.batches), number: true },
+		{ title: "Tokens", of: (row) => row.tokens, cell: (row) => count(row.tokens), number: true },
+		{ title: "Tokens a second", of: (row) => row.time ? row.tokens / row.time : -1, cell: (row) => row.time ? rate(row.tokens / row.time * 1e9) : "\u2013", number: true, help: "While its batches ran" },
+		{ title: "Time", of: (row) => row.phase === "prefill" ? "to first token" : "per output token" },
+		time("Mean", "mean"), time("p50", "p50"), time("p90", "p90"), time("p99", "p99"), time("max", "max"),
+	], rows, { caption, limit: 20 }).element;
+}
+
 function programs_section(data, chosen) {
 	const quantile = (name) => ({ title: name, of: (row) => row.latency ? row.latency[name] : -1, cell: (row) => row.latency ? duration(row.latency[name]) : "\u2013", number: true });
 	const rows = table([
@@ -45,7 +59,8 @@ function programs_section(data, chosen) {
 	], data.programs, { caption: "Programs", chosen, sort: 3, tall: data.programs.length > 14, limit: 50, selected: data.programs[0] });
 
 	return section("programs", "Programs", "Choose one: what follows is about it. Latencies in the log-scaled histogram and the heat map are exact counts.",
-		rows.element, legend(used_components(data)));
+		rows.element, legend(used_components(data)),
+		data.tokens.length ? [tag("h3", { style: { marginTop: "10px" } }, "Tokens of language models"), tokens_table(data.tokens, "Tokens of language models")] : null);
 }
 
 /* ---- distribution ---- */
@@ -216,9 +231,12 @@ function heat_map(program, data, go) {
 }
 
 function program_part(program, data, go) {
+	const tokens = data.tokens.filter((each) => each.name === program.name && each.runtime === program.runtime && program.pids.includes(each.pid));
+
 	if (!program.latency || !program.histogram.length)
 		return tag("p", { class: "empty" }, "No inference of it was recorded with a duration.");
 	limits(program);
 	return [tag("div", { class: "columns" }, histogram(program), heat_map(program, data, go)), quantile_table(program),
+		tokens.length ? [tag("h3", { style: { marginTop: "10px" } }, "Tokens"), tokens_table(tokens, `Tokens of ${program.name}`)] : null,
 		program.sha256 ? pairs([["SHA-256 of the model", tag("code", {}, program.sha256)]]) : null];
 }

@@ -14,6 +14,8 @@ void page_spans_init(struct page_spans *spans, struct page_names *names)
 void page_spans_free(struct page_spans *spans)
 {
 	free(spans->all);
+	free(spans->driver_totals);
+	free(spans->driver_events);
 }
 
 bool page_spans_shown(const struct page_spans *spans, __u64 time)
@@ -98,6 +100,91 @@ static int add_job(struct page_spans *spans, const struct event_job *job)
 					.kind = PAGE_JOB });
 }
 
+/* ---- what drivers report ---- */
+
+static bool is_same(const struct page_driver_total *one, const struct page_driver_total *other)
+{
+	return one->kind == other->kind && one->driver == other->driver && one->event == other->event &&
+	       one->device == other->device && one->engine == other->engine && one->has_status == other->has_status &&
+	       one->status == other->status;
+}
+
+/* Of the same kind, which is made where there is none; the last one when there are too many. -ENOMEM. */
+static int find_total(struct page_spans *spans, const struct page_driver_total *wanted, size_t *index)
+{
+	for (*index = 0; *index < spans->driver_total_count; ++*index)
+		if (is_same(&spans->driver_totals[*index], wanted))
+			return 0;
+	if (*index < PAGE_DRIVER_TOTALS_MAX)
+		return vec_push(spans->driver_totals, spans->driver_total_count, *wanted);
+	--*index;
+	return 0;
+}
+
+static int add_driver_event(struct page_spans *spans, const struct page_driver_total *wanted, __u64 time, __u64 size)
+{
+	const int other = wanted->kind != PAGE_DRIVER_MEMORY;
+	struct page_driver_total *total;
+	size_t index;
+	int error = find_total(spans, wanted, &index);
+
+	if (error)
+		return error;
+	total = &spans->driver_totals[index];
+	if (!total->count++ || time < total->first)
+		total->first = time;
+	if (time > total->last)
+		total->last = time;
+	total->bytes += size;
+	spans->driver_seen[other]++;
+	if (spans->driver_kept[other] >= PAGE_DRIVER_EVENTS_MAX)
+		return 0;
+	spans->driver_kept[other]++;
+	return vec_push(spans->driver_events, spans->driver_event_count,
+			(struct page_driver_event){ .time = time, .size = size, .total = (__u32)index });
+}
+
+static int add_failed_job(struct page_spans *spans, const struct event_job *job)
+{
+	const bool has_status = job->have & 1u << XPT_FIELD_STATUS;
+
+	return add_driver_event(spans,
+				&(struct page_driver_total){ .kind = PAGE_JOB_FAILED,
+							     .driver = page_name(spans->names, job->queue->driver),
+							     .event = page_name(spans->names, job->name),
+							     .device = page_name(spans->names, job->queue->device),
+							     .engine = page_name(spans->names, job->queue->engine),
+							     .has_status = has_status,
+							     .status = has_status ? job->status : 0 },
+				job->time, 0);
+}
+
+static int add_device_event(struct page_spans *spans, const struct event_device *device)
+{
+	const bool has_status = device->have & 1u << XPT_FIELD_STATUS;
+
+	return add_driver_event(spans,
+				&(struct page_driver_total){
+					.kind = device->role == XPT_EVENT_ERROR ? PAGE_DRIVER_ERROR :
+						device->role == XPT_EVENT_RESET ? PAGE_DRIVER_RESET :
+										  PAGE_DRIVER_MEMORY,
+					.driver = page_name(spans->names, device->driver),
+					.event = page_name(spans->names, device->event),
+					.device = page_name(spans->names, device->device),
+					.engine = page_name(spans->names, device->engine),
+					.has_status = has_status,
+					.status = has_status ? device->status : 0 },
+				device->time, device->have & 1u << XPT_FIELD_SIZE ? device->size : 0);
+}
+
+/* A job, and once more if it has failed. */
+static int add_ended_job(struct page_spans *spans, const struct event_job *job)
+{
+	int error = add_job(spans, job);
+
+	return error ?: job->failed ? add_failed_job(spans, job) : 0;
+}
+
 int page_spans_event(void *context, const struct event *event)
 {
 	struct page_spans *spans = context;
@@ -121,7 +208,9 @@ int page_spans_event(void *context, const struct event *event)
 					  .name = page_name(spans->names, event->region.name),
 					  .kind = PAGE_REGION });
 	case EVENT_JOB:
-		return add_job(spans, &event->job);
+		return add_ended_job(spans, &event->job);
+	case EVENT_DEVICE:
+		return add_device_event(spans, &event->device);
 	default:
 		return 0;
 	}

@@ -30,11 +30,40 @@ struct page_span {
 	enum page_span_kind kind;
 };
 
+#define PAGE_DRIVER_EVENTS_MAX 20000u /* of memory, and others; all are counted */
+#define PAGE_DRIVER_TOTALS_MAX 256    /* further ones are the last */
+
+/* Failed jobs, errors, resets and memory events of drivers. Numbers are part of pages. */
+enum page_driver_kind {
+	PAGE_JOB_FAILED = 0, /* event: name of the job */
+	PAGE_DRIVER_ERROR = 1,
+	PAGE_DRIVER_RESET = 2,
+	PAGE_DRIVER_MEMORY = 3,
+};
+
+/* Those of one kind, with the same names and status. */
+struct page_driver_total {
+	enum page_driver_kind kind;
+	__u32 driver, event, device, engine; /* names */
+	bool has_status;
+	__s64 status;
+	__u64 count, bytes, first, last; /* times of the first and the last one */
+};
+
+struct page_driver_event {
+	__u64 time, size; /* size 0: unknown */
+	__u32 total;	  /* index */
+};
+
 struct page_spans {
 	struct page_names *names;
-	__u64 origin;	    /* begin of the first window; 0: at the first span */
-	unsigned int every; /* windows that one stands for: a power of 2 */
-	__u64 seen;	    /* spans, those that are not kept included */
+	struct page_driver_total *driver_totals;
+	struct page_driver_event *driver_events;
+	size_t driver_total_count, driver_event_count;
+	__u64 driver_kept[2], driver_seen[2]; /* of memory; others */
+	__u64 origin;			      /* begin of the first window; 0: at the first span */
+	unsigned int every;		      /* windows that one stands for: a power of 2 */
+	__u64 seen;			      /* spans, those that are not kept included */
 	struct page_span *all;
 	size_t count;
 };

@@ -198,7 +198,7 @@ _xputrace() {
 		;;
 	diff)
 		mapfile -t COMPREPLY < <(compgen -d -- "$current"; compgen -f -X '!*.xpt' -- "$current")
-		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-P -m -q -h --before --after --program --match --all --fail-if --level --run-noise --json --quiet --help" -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-P -m -q -h --before --after --program --match --all --fail-if --level --run-noise --json --html --quiet --help" -- "$current")
 		;;
 	merge)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")

@@ -126,7 +126,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from diff' -l run-noise -x -d 'D
 complete -c xputrace -n '__fish_seen_subcommand_from merge' -F -d 'Trace'
 complete -c xputrace -n '__fish_seen_subcommand_from merge' -l offset -r -F -d 'FILE=TIME to add to its times'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l format -x -a 'chrome perfetto html sqlite csv ort qnn-csv folded pprof svg speedscope' -d 'What to write'
-complete -c xputrace -n '__fish_seen_subcommand_from report' -l html -r -F -d 'One page for browsers'
+complete -c xputrace -n '__fish_seen_subcommand_from report diff' -l html -r -F -d 'One page for browsers'
 complete -c xputrace -n '__fish_seen_subcommand_from record report' -l flame -x -a 'inference device offcpu cpu' -d 'A flame graph'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l request -x -d 'Only regions of this request'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -l flame-diff -r -F -d 'Difference to that of another recording'

@@ -18,7 +18,7 @@ int statistics_merge(struct statistics *into, const struct statistics *from);
 int statistics_record(struct statistics **statistics, const struct statistics **view, __u64 value);
 /* Adds *from to *into, which *view shows; moves it where there is nothing to add it to. Without memory only the quantiles lack it. */
 void statistics_fold(struct statistics **into, const struct statistics **view, struct statistics **from);
-/* How many values are at most this one: within 1 %, exact where all or none are. */
+/* How many values are at most this one: within 1 %, exact where all or none are, and for n * 2^m - 1 with n up to 128. */
 __u64 statistics_up_to(const struct statistics *statistics, __u64 value);
 
 __u64 statistics_count(const struct statistics *statistics);

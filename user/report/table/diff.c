@@ -95,6 +95,10 @@ void diff_text_cause(struct text *text, const struct xpt_diff_cause *cause)
 {
 	double rest = cause->rest;
 
+	diff_text_value(text, cause->change, "ns", true);
+	text_literal(text, " ");
+	text_string(text, cause->row);
+	text_literal(text, ": ");
 	for (size_t i = 0; i < cause->part_count; i++) {
 		const struct xpt_diff_part *part = XPT_AT(cause->parts, cause->part_size, i);
 
@@ -202,10 +206,6 @@ static void add_causes(struct text *text, const struct xpt_diff_program *program
 		if ((!significant && !all) || cause->change == 0)
 			continue;
 		text_literal(text, "  ");
-		diff_text_value(text, cause->change, "ns", true);
-		text_literal(text, " ");
-		text_string(text, cause->row);
-		text_literal(text, ": ");
 		diff_text_cause(text, cause);
 		text_literal(text, "\n");
 	}
@@ -397,7 +397,7 @@ static void add_checks(struct text *text, const struct xpt_diff *diff)
 	}
 }
 
-static void add_summary(struct text *text, const struct xpt_diff *diff)
+void diff_text_summary(struct text *text, const struct xpt_diff *diff)
 {
 	bool blocks = false;
 
@@ -417,7 +417,6 @@ static void add_summary(struct text *text, const struct xpt_diff *diff)
 			    "by blocks: recordings of the same program are taken to differ by %g%%, and in "
 			    "waiting for a CPU by all of it; more recordings of each side show it\n",
 			    100 * diff->run_noise);
-	text_literal(text, "\n");
 }
 
 int diff_text(const struct xpt_diff *diff, FILE *out, unsigned int columns, bool all)
@@ -426,7 +425,8 @@ int diff_text(const struct xpt_diff *diff, FILE *out, unsigned int columns, bool
 	size_t left_out;
 	int error;
 
-	add_summary(&text, diff);
+	diff_text_summary(&text, diff);
+	text_literal(&text, "\n");
 	error = columns_print_text(&text, out);
 	for (size_t i = 0; i < diff->program_count && !error; i++) {
 		const struct xpt_diff_program *program = XPT_AT(diff->programs, diff->program_size, i);

@@ -9,6 +9,7 @@
 #include "analysis/diff_private.h"
 #include "base/core/link.h"
 #include "base/core/options.h"
+#include "page/page.h"
 #include "report/table/diff.h"
 
 /* With what its strings are of. */
@@ -160,16 +161,31 @@ int xpt_diff_text(const struct xpt_diff *diff, unsigned int columns, int all, ch
 	return 0;
 }
 
+/* Terminates the text, which goes to *result. */
+static int hand_over(struct text *text, char **result)
+{
+	text_bytes(text, "", 1);
+	if (text->error) {
+		text_free(text);
+		return -ENOMEM;
+	}
+	*result = text->data;
+	return 0;
+}
+
 int xpt_diff_json(const struct xpt_diff *diff, char **json)
 {
 	struct text text = {};
 
 	diff_json(&text, diff);
-	text_bytes(&text, "", 1);
-	if (text.error) {
-		text_free(&text);
-		return -ENOMEM;
-	}
-	*json = text.data;
-	return 0;
+	return hand_over(&text, json);
+}
+
+int xpt_diff_html(const struct xpt_diff *diff, char **html)
+{
+	const struct owned_diff *owned = container_of(diff, struct owned_diff, shown);
+	struct text text = {};
+
+	page_diff(&text, diff, owned->studies[0], owned->studies[1]);
+	return hand_over(&text, html);
 }
