@@ -276,7 +276,7 @@ struct event_code {
 };
 
 struct event_waited {
-	__u32 tgid;
+	__u32 tgid, tid; /* tid 0: unknown */
 	__u64 start, end;
 	unsigned int sites;
 };
