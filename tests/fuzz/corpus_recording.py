@@ -135,12 +135,12 @@ def studies():
     assert result.status == 0, result.stderr
     with open(path, "rb") as file:
         old, found = records(file.read())
-    for form, name in enumerate(("explain", "explain_sleep", "diff", "diff_twice")):
+    for form, name in enumerate(("explain", "explain_sleep", "diff", "diff_twice", "page")):
         write(name, form, old, list(few(some(found), 10000)), "study")
     for name in ("jobs", "counters"):
         with open(os.path.join(HERE, "corpus", "recording", name), "rb") as file:
             data = file.read()
-        for form, what in ((0, "explain"), (2, "diff")):
+        for form, what in ((0, "explain"), (2, "diff"), (4, "page")):
             with open(os.path.join(HERE, "corpus", "study", what + "_" + name), "wb") as file:
                 file.write(bytes([CHUNKS | form << 2]) + data[1:])
 

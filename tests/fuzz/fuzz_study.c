@@ -8,6 +8,7 @@
  *	1  the same with one program and a time
  *	2  it is compared with itself, in which each call took twice as long
  *	3  the same the other way round, each side twice
+ * With bit 4 it becomes a page.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 
 #include <xputrace/diff.h>
 #include <xputrace/explain.h>
+#include <xputrace/report.h>
 
 #include "base/core/text.h"
 #include "base/file/file.h"
@@ -35,8 +37,12 @@ static char paths[2][32];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+	const int output = memfd_create("page", MFD_CLOEXEC);
+
 	(void)argc;
 	(void)argv;
+	require(output >= 0 && dup2(output, STDOUT_FILENO) == STDOUT_FILENO); /* the fuzzer uses the other one */
+	close(output);
 	for (int i = 0; i < 2; i++) {
 		files[i] = memfd_create("recording", MFD_CLOEXEC);
 		require(files[i] >= 0);
@@ -188,6 +194,33 @@ static void compare(bool reverse)
 	xpt_diff_destroy(diff);
 }
 
+static void check_page(void)
+{
+	const off_t length = lseek(STDOUT_FILENO, 0, SEEK_CUR);
+	char *text = malloc(length + 1);
+
+	require(text && pread(STDOUT_FILENO, text, length, 0) == length);
+	text[length] = '\0';
+	require(text_valid(text, length) == (size_t)length && strlen(text) == (size_t)length);
+	require(strstr(text, "</html>"));
+	free(text);
+}
+
+static void make_page(void)
+{
+	struct said said = { 0 };
+	XPT_OPTS(xpt_report_options, options, .input = paths[0], .output = "-", .format = XPT_OUTPUT_HTML,
+		 .summary_descriptor = -1, .log = said_write, .log_context = &said, .log_level = XPT_LOG_DEBUG);
+	int error;
+
+	require(!ftruncate(STDOUT_FILENO, 0) && !lseek(STDOUT_FILENO, 0, SEEK_SET));
+	error = xpt_report_create(&options);
+	require(!error || error == -ENODATA || error == -EBADMSG || error == -EPROTO || error == -ENOTSUP);
+	require(!said.errors == (!error || error == -ENODATA));
+	if (!error || error == -ENODATA)
+		check_page();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	unsigned int choice;
@@ -198,6 +231,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size--;
 	memcpy(file, data, size);
 	put(0, size, choice & 3);
+	if (choice & 16) {
+		make_page();
+		return 0;
+	}
 	if (!(choice & 8)) {
 		explain(choice & 4);
 		return 0;
