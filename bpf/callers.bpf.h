@@ -67,7 +67,7 @@ __noinline int caller_wait(struct xpt_thread *thread, __u64 address, __u32 callb
 	header_fill(&record->header, XPT_RECORD_CALLER, sizeof(*record), key.tgid, thread->now);
 	record->address = address;
 	record->callback = callback;
-	record->reserved = 0;
+	record->tid = (__u32)bpf_get_current_pid_tgid();
 	record->ticket = thread->ticket = caller_ticket(address, callback);
 	if (!emit_control(record, sizeof(*record)))
 		wait_for(thread->ticket, thread->now + config->wait_probes, thread->registers.stack,

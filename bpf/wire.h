@@ -649,7 +649,7 @@ struct xpt_record_caller {
 	__u64 address;	/* that the operator returns to, or of the callback */
 	__u64 ticket;	/* of the thread, which waits; 0: it does not */
 	__u32 callback; /* index of the spec of the call that hands it over, plus 1; 0: it is an operator's */
-	__u32 reserved;
+	__u32 tid;
 };
 
 #define XPT_CALLBACKS_MAX 256 /* of a process; addresses that it hands over after them get no probe */
@@ -745,6 +745,8 @@ struct xpt_record_waited {
 	__u64 start;
 	__u32 event; /* 0; of old recordings: enum xpt_task_event that the process was stopped for */
 	__u32 sites; /* probes placed during the wait */
+	__u32 tid;   /* that has waited; older records end before it */
+	__u32 reserved;
 };
 
 /*
@@ -948,7 +950,7 @@ XPT_SIZE_IS(struct xpt_record_code, 80);
 XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);
-XPT_SIZE_IS(struct xpt_record_waited, 32);
+XPT_SIZE_IS(struct xpt_record_waited, 40);
 XPT_SIZE_IS(struct xpt_record_reading, 24);
 XPT_SIZE_IS(struct xpt_record_stack_copy, 80 + 8 * XPT_STACK_REGISTERS + 16 * XPT_STACK_RETURNS_MAX);
 XPT_SIZE_IS(struct xpt_python, 40);

@@ -149,6 +149,29 @@ XPT_API int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_co
 XPT_API int xpt_latencies_buckets(const struct xpt_latencies *latencies, enum xpt_column column, const double *bounds,
 				  size_t bound_count, uint64_t *counts);
 
+/* Which stacks of threads, and what they weigh. */
+enum xpt_report_stack_kind {
+	XPT_REPORT_STACK_CALL = 1, /* of calls that begin an inference: the time of the inferences that they stand for */
+	XPT_REPORT_STACK_OFF_CPU = 2, /* of threads that do not run in a call: how long they did not */
+	XPT_REPORT_STACK_CPU = 3,     /* of threads that run in a call, met by a clock: the time between two samples */
+};
+
+#define XPT_REPORT_STACKS_MAX 64 /* of a program and kind in a report, those that weigh most */
+
+/* Samples with the same stack. */
+struct xpt_report_stack {
+	enum xpt_report_stack_kind kind;
+	int partial; /* non-zero: the frames do not reach the thread's start */
+	/*
+	 * The innermost first: "matmul", "decode (model.py:12)", "[unknown] (libm.so+0x1f0)". Names are the target's, any bytes. NULL: the
+	 * sum of the stacks of this kind that had no room.
+	 */
+	const char *const *frames;
+	size_t frame_count;
+	uint64_t count; /* samples; of calls: the inferences that they stand for */
+	uint64_t time;	/* ns: what they weigh */
+};
+
 /* One program in one report. */
 struct xpt_program_report {
 	uint32_t id; /* unique in the session, from 1; 0: all those together that had no room in report_bytes */
@@ -177,6 +200,13 @@ struct xpt_program_report {
 	uint64_t timed;			       /* samples taken with jobs that have all ended */
 	uint64_t queue_time, device_time;      /* ns, sums over these: see struct xpt_sample */
 	uint64_t is_kernel; /* non-zero: its runtime runs kernels, not models: programs are many, with names of functions */
+	/*
+	 * Of streams with stacks (struct xpt_stream_options): by kind, and of a kind those that weigh most first. A stack is reported when it
+	 * was unwound and its call has ended, which may be after the report of the interval in which it was taken.
+	 */
+	const struct xpt_report_stack *stacks;
+	size_t stack_count;
+	size_t stack_size; /* of one of them: XPT_AT() in error.h */
 };
 
 enum xpt_profile_end {

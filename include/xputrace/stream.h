@@ -50,11 +50,17 @@ struct xpt_stream_options {
 	const char *name; /* for the reports; NULL: none */
 	xpt_profile_report_fn callback;
 	void *context;
+	/*
+	 * Stacks in the reports: stacks of calls that begin an inference, at most so many a second, and samples, stacks of threads that run in a
+	 * call, so often a second of a CPU. 1 to 1000; 0: none. As in struct xpt_recording_options. With the session's `why`, stacks
+	 * are also those of threads that do not run.
+	 */
+	unsigned int stacks, samples;
 };
 
 /*
  * -EINVAL: rate out of range, no callback, or an expression that does not compile (position and reason are said through
- * the session's log); -E2BIG; -ENOMEM.
+ * the session's log); -E2BIG; -ENOMEM; -ENODATA: stacks, where the session was started without a stream that has as many.
  */
 XPT_API int xpt_stream_create(struct xpt_session *session, const struct xpt_stream_options *options,
 			      struct xpt_stream **stream);

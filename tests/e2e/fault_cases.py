@@ -72,6 +72,27 @@ def writes(words, output, environment):
 Case("report", lambda environment: writes(["report", recording()], "trace.json", environment), root=False)
 Case("report_ort", lambda environment: writes(["report", recording(), "--format", "ort"], "trace.json", environment), root=False)
 Case("report_csv", lambda environment: writes(["report", recording(), "--format", "qnn-csv"], "trace.csv", environment), root=False)
+
+
+@once
+def studied():
+    """As short as it can be, with operators of several inferences."""
+    path = os.path.join(harness.scratch(), "studied.xpt")
+    words = [harness.XPUTRACE, "record", "-q", "--ops", "-r", description(), "-o", path, "--"] + toy("2gr", 4, 1)
+    subprocess.run(words, check=True, capture_output=True)
+    return path
+
+
+def study(words, environment):
+    """The document, but for when it was made."""
+    def made(stdout):
+        document = json.loads(stdout)
+        return {name: value for name, value in document.items() if name != "time"}
+    return finished(words + ["--json", "-"], environment, made)
+
+
+Case("explain", lambda environment: study(["explain", studied()], environment), root=False)
+Case("diff", lambda environment: study(["diff", studied(), studied()], environment), root=False)
 Case("merge", lambda environment: writes(["merge", trace(), profiler_trace()], "both.json", environment), root=False)
 
 

@@ -16,7 +16,7 @@ from harness import SLOW, XPUTRACE, Skip, cases, clean_up, scratch, standin
 SEED = int(os.environ.get("XPUTRACE_FAULTS_SEED", random.randrange(1000000)))
 ALL = 1 << 30
 # How many runs of each command; without root they take milliseconds.
-RUNS = {"report": ALL, "merge": ALL, "report_ort": 100, "report_csv": 100, "list_runtimes": 100, "list_drivers": 60, "list_counters": 60,
+RUNS = {"explain": 100, "diff": 100, "report": ALL, "merge": ALL, "report_ort": 100, "report_csv": 100, "list_runtimes": 100, "list_drivers": 60, "list_counters": 60,
         "list_operators": 60, "list_runtimes_pid": 60, "list_sites_pid": 60, "check": 3}
 RUNS_TRACING = 12
 PLACES_SHOWN = 5

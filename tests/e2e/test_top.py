@@ -4,13 +4,14 @@
 import collections
 import contextlib
 import glob
+import json
 import os
 import re
 import subprocess
 import time
 
-from harness import (SLOW, WAITING, XPUTRACE, Process, Trace, Workload, cases, need, run, run_entries, scratch, standin, wait_until,
-                     workload_path)
+from harness import (ROOT, SLOW, WAITING, XPUTRACE, Process, Trace, Workload, cases, library_path, need, run, run_entries, scratch,
+                     standin, wait_until, workload_path)
 from devices import jobs_of
 from reports import made_by, write_names
 from test_devices import EMULATED, command
@@ -106,6 +107,58 @@ def test_device_times():
         assert abs(shown - said) < 0.1 * said + 100e-6 * SLOW, "%s: %g s by the device, shown %g" % (title, said, shown)
 
 
+CHAIN = "nrt_execute <- innermost <- third <- second <- first <- run <- main <- "
+STACK = re.compile(r"^ *(\d+\.\d)%  (.*)$", re.MULTILINE)
+
+
+def stacks_of(text, title):
+    """[samples, {stack: share}] of each list with this title."""
+    lists = []
+    for block in re.split(r"^(?=stacks of |\w.*: \d+ \w+$)", text, flags=re.MULTILINE):
+        head = re.match(re.escape(title) + r": (\d+) \w+$", block, re.MULTILINE)
+        if head:
+            lists.append((int(head.group(1)), {frames: float(share) for share, frames in STACK.findall(block)}))
+    return lists
+
+
+def batch_of(command, *options):
+    """What top prints of a command that runs to its end."""
+    result = run([need(XPUTRACE, "collector"), "top", "--batch", *options, "--", *map(str, command)])
+    assert not result.status, result.stderr
+    return result.stdout
+
+
+def test_callers():
+    """Each table has who has called the runtime: always the same functions, and all calls but the last ones are among the tables."""
+    text = batch_of([workload_path("stacks"), 400, 4000], "-d", "200ms", "--stacks=1000")
+    lists = stacks_of(text, "Callers, by time of inferences")
+    assert all(len(stacks) == 1 and next(iter(stacks)).startswith(CHAIN) for _, stacks in lists), lists
+    assert 0 < sum(count for count, _ in lists) <= 400, lists
+    assert all(list(stacks.values()) == [100.0] for _, stacks in lists), lists
+
+
+def test_callers_in_python():
+    """Frames of Python have function, file and line."""
+    script = os.path.join(ROOT, "tests", "workload", "python", "stacks.py")
+    text = batch_of(["/usr/bin/python3", script, library_path("libnrt.so.1"), 3], "--stacks=1000")
+    result = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+    made = {" <- ".join("%s (%s:%d)" % (name, os.path.basename(path), line) for name, path, line in stack)
+            for stack in result["stacks"]}
+    lists = stacks_of(text, "Callers, by time of inferences")
+    found = {" <- ".join(frame for frame in frames.split(" <- ") if re.search(r"\.py:\d+\)$", frame)) for _, stacks in lists for frames in stacks}
+    assert len(found) > 3 and not found - made - {""}, (found - made, made)
+
+
+def test_where_it_runs():
+    """Threads that burn CPU time do so in the functions that were written for it."""
+    text = batch_of([workload_path("slow"), 1500], "--samples=500", "-r", os.path.join(ROOT, "tests", "e2e", "slow.json"))
+    lists = stacks_of(text, "Where threads run in calls, by CPU time")
+    assert len(lists) > 1 and all(sum(stacks.values()) < 100.5 for _, stacks in lists), lists
+    steps = sum(count * share for count, stacks in lists for frames, share in stacks.items()
+                if re.search("step_(first|second) <- slow_run", frames))
+    assert steps > 60 * sum(count for count, _ in lists) > 0, lists
+
+
 def test_number_of_tables():
     """-n N prints as many, of the interval that is asked for; the workload runs on."""
     workload = standin("nrt", "--calls", 0, "--rate", RATE)
@@ -120,7 +173,7 @@ def test_number_of_tables():
 def test_wrong_use():
     """Each refused with what is wrong, before anything is traced."""
     for options, text in ((["-a"], "not a terminal: use --batch"), (["--tables", "3", "-a"], "--tables requires --batch"),
-                          (["-d", "1ms"], "expected a time from 100ms to 1h"), (["--match", "("], "--match: "),
+                          (["--stacks=0", "-a"], "expected a number from 1 to 1000"), (["-d", "1ms"], "expected a time from 100ms to 1h"), (["--match", "("], "--match: "),
                           (["--batch", "--save-dir", "x"], "--save-dir is for a terminal")):
         result = run([XPUTRACE, "top"] + options)
         assert result.status == 2 and text in result.stderr and not result.stdout, (options, result.stderr)
@@ -324,6 +377,31 @@ def click(shown, column, line):
     """As a terminal reports button 1 pressed and released in the older way, which the name of the terminal stands for."""
     for button in (0, 3):
         shown.tmux("send-keys", "-t", "top", "-H", *["%x" % byte for byte in (27, ord("["), ord("M"), 32 + button, 33 + column, 33 + line)])
+
+
+def test_stacks_on_the_screen():
+    """An opened program shows who calls the runtime, folded between frames; S shows that alone; what is saved has the stacks, too."""
+    folder = scratch()
+    workload = Process([workload_path("stacks"), "1000000", "3000"])
+    with terminal("top", "-p", workload.pid, "--stacks=500", "--save-dir", folder) as shown:
+        shown.wait(r"^nrt model 1 .* [1-9]\d*\.\d ")
+        shown.keys("Enter")
+        shown.wait(r"^total +\d+ ")
+        shown.keys("S")
+        shown.wait(r"^total", absent=True)
+        screen = shown.wait(r"^100\.0%  nrt_execute <- innermost")
+        lines = screen[screen.index("100.0%"):].splitlines()
+        folded = " ".join(line.strip() for line in lines[:lines.index("")])
+        assert folded.startswith("100.0%  " + CHAIN) and all(line.startswith("        <- ") for line in lines[1:lines.index("")]), screen
+        shown.keys("S")
+        shown.wait(r"^total +\d+ ")
+        shown.keys("s")
+        shown.wait("^saved the last ")
+        shown.quit()
+    workload.kill()
+    path, = glob.glob(os.path.join(folder, "*.xpt"))
+    graph = run([XPUTRACE, "report", path, "-q", "--flame", "inference"])
+    assert not graph.status and ";".join(reversed(CHAIN.split(" <- ")[:-1])) in graph.stdout, (graph.stdout, graph.stderr)
 
 
 def test_ended_and_signal():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes the seeds of the fuzz target of recordings, in tests/fuzz/corpus/recording, from recordings of the tests' programs.
+"""Makes the seeds of the fuzz targets of recordings and studies, in tests/fuzz/corpus/recording and study, from recordings of the
+tests' programs.
 
-Needs root, tracefs, `make all workload`; run again only when records change. Of records that are alike a few are kept, and
+Needs root, tracefs, `make all workload`; run again only when records change; with the word study only those of studies. Of records that are alike a few are kept, and
 nothing of the machine; the sums are wrong then, as the target makes them right.
 """
 
@@ -23,7 +24,7 @@ import operator_toy  # noqa: E402
 import recordings as rewriting  # noqa: E402
 import region_programs  # noqa: E402
 
-CALL, STRING, EVENT, REGION, SPEC, PROCESS, END, CHOICE, CODE_OBJECT = 1, 2, 4, 7, 16, 17, 24, 33, 36
+CALL, STRING, EVENT, REGION, OFF_CPU, SPEC, PROCESS, END, CHOICE, CODE_OBJECT = 1, 2, 4, 7, 11, 16, 17, 24, 33, 36
 ALIKE = 3  # records of one kind that are kept; more of calls, events and what they need
 CHUNKS, FORMATS = 2, 3  # the target makes the chunks right; it knows as many formats of reports
 
@@ -73,7 +74,7 @@ def with_text(record, text):
         struct.pack("<I", len(text)) + record[28:32] + padded
 
 
-def few(found):
+def few(found, alike=ALIKE):
     """Records without the many that are like others, and descriptions of calls that are not made."""
     used = {struct.unpack_from("<H", record, 28)[0] for record in found if record[0] in (CALL, STRING, REGION)}
     seen = collections.Counter()
@@ -86,7 +87,7 @@ def few(found):
         elif kind == CODE_OBJECT:
             record = with_text(record, re.sub(rb'"file://[^"#]*/', b'"file:///usr/lib/', text_of(record)))
         seen[kind] += 1
-        if kind in (SPEC, CALL, EVENT) or seen[kind] <= ALIKE:
+        if kind in (SPEC, CALL, EVENT) or seen[kind] <= alike:
             yield record
 
 
@@ -97,11 +98,11 @@ def header(old):
     return old[:16] + struct.pack("<IIII", 32 + len(info), 32, len(info), 0) + info
 
 
-def write(name, form, old, found):
+def write(name, form, old, found, target="recording"):
     body = b"".join(found)
     assert not re.search(rb"/(home|root|work|tmp)/", body), "%s has a path of this machine" % name
     data = bytes([CHUNKS | form << 2]) + header(old) + b"XPCK" + bytes(20) + body
-    with open(os.path.join(HERE, "corpus", "recording", name), "wb") as file:
+    with open(os.path.join(HERE, "corpus", target, name), "wb") as file:
         file.write(data)
     print(name, len(data), sorted({record[0] for record in found}))
 
@@ -113,8 +114,43 @@ def budget():
         write("budget", 0, *records(file.read()))
 
 
+def some(found, every=10):
+    """Of the inferences one in so many and every 50th, which is slow, with what lies in them; all that defines others."""
+    specs = {struct.unpack_from("<Q", record, 16)[0]: json.loads(text_of(record)) for record in found if record[0] == SPEC}
+    spans = sorted((struct.unpack_from("<Q", record, 16)[0], struct.unpack_from("<Q", record, 8)[0]) for record in found
+                   if record[0] == CALL and specs[struct.unpack_from("<H", record, 28)[0]].get("role") == "execute")
+    kept = [span for number, span in enumerate(spans) if number % every == 0 or number % 100 in range(52, 56)]
+
+    def wanted(record):
+        start, = struct.unpack_from("<Q", record, 16)
+        return start < spans[0][0] or any(begin <= start <= end for begin, end in kept)
+    return [record for record in found if record[0] not in (CALL, OFF_CPU) or wanted(record)]
+
+
+def studies():
+    """The choices of the target, in turn."""
+    path = os.path.join(harness.scratch(), "slow.xpt")
+    result = harness.run([harness.XPUTRACE, "record", "-o", path, "--ops", "--why", "-r", os.path.join(E2E, "slow.json"), "--",
+                          harness.workload_path("slow"), "60"], cwd=os.path.dirname(path))
+    assert result.status == 0, result.stderr
+    with open(path, "rb") as file:
+        old, found = records(file.read())
+    for form, name in enumerate(("explain", "explain_sleep", "diff", "diff_twice", "page")):
+        write(name, form, old, list(few(some(found), 10000)), "study")
+    for name in ("jobs", "counters"):
+        with open(os.path.join(HERE, "corpus", "recording", name), "rb") as file:
+            data = file.read()
+        for form, what in ((0, "explain"), (2, "diff"), (4, "page")):
+            with open(os.path.join(HERE, "corpus", "study", what + "_" + name), "wb") as file:
+                file.write(bytes([CHUNKS | form << 2]) + data[1:])
+
+
 def main():
-    os.makedirs(os.path.join(HERE, "corpus", "recording"), exist_ok=True)
+    for target in ("recording", "study"):
+        os.makedirs(os.path.join(HERE, "corpus", target), exist_ok=True)
+    if sys.argv[1:] == ["study"]:
+        studies()
+        return
     budget()
     for number, (name, options, command) in enumerate(recordings()):
         path = os.path.join(harness.scratch(), name + ".xpt")
@@ -128,6 +164,7 @@ def main():
             write("regions_cut", 0, old, [record for record in few(found) if record[0] not in (SPEC, END)])
         if name == "qaic":  # what is chosen has neither a name nor a handle
             write("chosen_nothing", 0, old, [with_text(record, b"") if record[0] == CHOICE else record for record in few(found)])
+    studies()
 
 
 main()

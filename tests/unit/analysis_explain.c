@@ -62,6 +62,21 @@ static const struct xpt_explain_cause *cause_of(const struct made *made, const c
 	return found;
 }
 
+/* What it waited for probes is not explained, and named. */
+Test(analysis_explain, waits_for_probes)
+{
+	struct made made = { .program = { .has_states = true } };
+	const struct xpt_explain_cause *cause;
+
+	made.program.typical.mean.component[COMPONENT_CPU] = made.program.slow.mean.component[COMPONENT_CPU] = 1000;
+	made.program.slow.mean.component[COMPONENT_UNKNOWN] = made.program.slow.mean.probes = 5000;
+	explain_made(&made);
+	cause = cause_of(&made, "unknown", "");
+	cr_assert(!cause->explained && cause->difference == 5000);
+	cr_assert(strstr(cause->evidence, "it waited until probes were placed, 5.00us"), "%s", cause->evidence);
+	made_clear(&made);
+}
+
 /* Of time that nothing is known of, what the jobs took longer; the rest stays unknown. */
 Test(analysis_explain, device)
 {

@@ -364,6 +364,63 @@ Test(analysis_study, choice)
 	made_remove(cut);
 }
 
+static void made_probe_wait(struct text *to, __u32 tid, __u64 start, __u64 end, size_t size)
+{
+	const struct xpt_record_waited record = {
+		.header = { XPT_RECORD_WAITED, (__u16)size, TGID, end }, .start = start, .sites = 1, .tid = tid
+	};
+
+	text_bytes(to, &record, size);
+}
+
+/* Inferences of 10000 ns, in which the thread ran but for 2000 ns: that it waited in a probe is known, or not, of each. */
+static struct study *study_of_probe_waits(__u32 tid, size_t size, bool reasons, char **path)
+{
+	const __u64 program = PROGRAM;
+	struct text records = {};
+
+	stream_describe(&records);
+	made_name(&records, TGID, PROGRAM, "ranker");
+	for (__u64 at = 10000; at < 50000; at += 20000) {
+		/* It waits 6000 ns, and does not run in 1500 ns of them. */
+		if (reasons)
+			made_off_cpu(&records, TGID, TGID, XPT_OFF_CPU_PREEMPTED, at + 2000, at + 2000, at + 3500,
+				     "collector");
+		made_probe_wait(&records, tid, at + 1000, at + 7000, size);
+		if (reasons)
+			made_off_cpu(&records, TGID, TGID, XPT_OFF_CPU_PREEMPTED, at + 8000, at + 8000, at + 8500,
+				     "other");
+		made_states(&records, TGID, TGID, STREAM_EXECUTE, at, 10000, 0, &program, 1,
+			    (struct xpt_task_state){ .off_cpu = 2000, .waited = 2000, .involuntary = 2 });
+	}
+	*path = made_file(&records, 100000, 0);
+	return study_of(*path);
+}
+
+static void check_probe_waits(__u32 tid, size_t size, bool reasons, double cpu, double waited, double probes)
+{
+	char *path;
+	struct study *study = study_of_probe_waits(tid, size, reasons, &path);
+	const struct study_measures *mean = &study->programs[0].typical.mean;
+
+	cr_expect_float_eq(mean->component[COMPONENT_CPU], cpu, 1e-6, "%f", mean->component[COMPONENT_CPU]);
+	cr_expect_float_eq(mean->component[COMPONENT_WAITED], waited, 1e-6, "%f", mean->component[COMPONENT_WAITED]);
+	cr_expect_float_eq(mean->component[COMPONENT_UNKNOWN], probes, 1e-6, "%f", mean->component[COMPONENT_UNKNOWN]);
+	cr_expect_float_eq(mean->probes, probes, 1e-6, "%f", mean->probes);
+	study_free(study);
+	made_remove(path);
+}
+
+/* What a thread does in a probe, until others are placed, is not what its program does. */
+Test(analysis_study, waits_for_probes)
+{
+	check_probe_waits(TGID, sizeof(struct xpt_record_waited), true, 3500, 500, 6000);
+	check_probe_waits(TGID, sizeof(struct xpt_record_waited), false, 2000, 2000, 6000);
+	/* Another thread, and a record that does not say which one. */
+	check_probe_waits(TGID + 1, sizeof(struct xpt_record_waited), true, 8000, 2000, 0);
+	check_probe_waits(TGID, offsetof(struct xpt_record_waited, tid), true, 8000, 2000, 0);
+}
+
 Test(analysis_study, one_inference)
 {
 	char *path = make_part(1, "a", 1000, 1, 0);

@@ -471,11 +471,26 @@ static double add_unknown_operators(struct causes *causes)
 	return sum;
 }
 
+/* Of slow inferences: mostly the first one, in which operators are found. */
+static void describe_probes(struct causes *causes)
+{
+	struct text *text = &causes->text;
+
+	if (slow(causes)->probes <= 0)
+		return;
+	text_literal(text, "it waited until probes were placed, ");
+	add_time(text, slow(causes)->probes);
+	text_literal(text, " (typical: ");
+	add_time(text, typical(causes)->probes);
+	text_literal(text, "), which only tracing causes");
+}
+
 /* Blocked without a reason, or not known at all: while the jobs of the inference were in a queue or ran, that is what it waited for. */
 static void add_rest(struct causes *causes)
 {
 	double blocked = more(causes, COMPONENT_BLOCKED), unknown = more(causes, COMPONENT_UNKNOWN), left, queue,
 	       device;
+	const double probes = slow(causes)->probes - typical(causes)->probes;
 	double of_unknown;
 
 	unknown -= add_unknown_operators(causes);
@@ -498,14 +513,16 @@ static void add_rest(struct causes *causes)
 				  .inferences = queue + device > 0 ? 0 : count_inferences(causes, COMPONENT_BLOCKED),
 				  .command = "record --why ..." });
 	}
-	if (unknown != 0)
+	if (unknown != 0) {
+		describe_probes(causes);
 		add_cause(causes, &(struct xpt_explain_cause){
 					  .kind = "unknown",
 					  .name = "",
-					  .title = causes->program->has_states ?
+					  .title = causes->program->has_states && probes <= 0 ?
 							   "between enqueue and end, when no thread belongs to it" :
 							   "what the thread did is not known",
 					  .difference = unknown });
+	}
 }
 
 /* ---- all of them ---- */

@@ -197,6 +197,21 @@ static void read_components(const struct model_states *states, struct study_samp
 	sample->component[COMPONENT_BLOCKED] = blocked - reasons;
 }
 
+/* What a thread does while it waits for probes is not the program's. */
+static void leave_out_probes(const struct study_build *build, const struct thread *thread, struct study_sample *sample)
+{
+	double cpu = (double)sample->component[COMPONENT_CPU], waited = (double)sample->component[COMPONENT_WAITED];
+
+	if (sample->flags & STUDY_ASYNC || !thread->wait_count)
+		return;
+	thread_leave_out(build, thread, sample->start, sample->start + sample->duration, &cpu, &waited);
+	sample->probes = sample->component[COMPONENT_CPU] - (__u64)cpu + sample->component[COMPONENT_WAITED] -
+			 (__u64)waited;
+	sample->component[COMPONENT_CPU] = (__u64)cpu;
+	sample->component[COMPONENT_WAITED] = (__u64)waited;
+	sample->component[COMPONENT_UNKNOWN] += sample->probes;
+}
+
 static void read_sample(const struct study_build *build, const struct event *event, const struct inference *inference,
 			struct study_sample *sample)
 {
@@ -315,6 +330,7 @@ static void add_measures(struct cohort_sum *cohort, const struct study_sample *s
 	sum->queue += (double)sample->queue;
 	sum->device += (double)sample->device;
 	sum->tracing += (double)sample->tracing;
+	sum->probes += (double)sample->probes;
 	sum->operators += whole->operators;
 	sum->outside += (double)sample->duration - whole->operators;
 	sum->outside_cpu += (double)sample->component[COMPONENT_CPU] - whole->operators_cpu;
@@ -422,6 +438,8 @@ int cohorts_event(void *context, const struct event *event)
 		threads_add_slice(build, &event->off_cpu);
 		return build->error;
 	}
+	if (event->kind == EVENT_WAITED)
+		threads_add_wait(build, &event->waited);
 	if (study_inference(build, event, &inference) && !inference.unended && inference.end >= inference.start) {
 		source = source_find(build, inference.program);
 		if (source && source->builder && source->builder->view->duration) {
@@ -429,8 +447,10 @@ int cohorts_event(void *context, const struct event *event)
 
 			read_sample(build, event, &inference, &sample);
 			whole.thread = thread_get(build, sample.tgid, sample.tid);
-			if (whole.thread)
+			if (whole.thread) {
+				leave_out_probes(build, whole.thread, &sample);
 				add_inference(build, source->builder, &whole, &sample);
+			}
 		}
 	}
 	if (event->kind == EVENT_CALL)

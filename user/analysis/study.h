@@ -40,7 +40,8 @@
 
 /*
  * Where the duration of one inference went, ns: together they are its duration. Of an asynchronous one, what lies between the enqueue
- * and the wait is UNKNOWN, and where states were not recorded everything is.
+ * and the wait is UNKNOWN, and where states were not recorded everything is; and so is what the thread waited in a probe, until
+ * others were placed.
  */
 enum study_component {
 	COMPONENT_CPU = 0,
@@ -67,6 +68,7 @@ struct study_measures {
 	/* ns, beside the partition and overlapping it: */
 	double queue, device; /* sums over its jobs, as in struct xpt_sample */
 	double tracing;	      /* that probes took, with those of what lies inside */
+	double probes;	      /* that the thread waited for probes to be placed: a part of UNKNOWN */
 	/* The second partition of the duration, where operators on its thread were recorded: their self times, and what is outside them. */
 	double operators, outside;
 	double outside_cpu; /* of outside, that the thread ran; where both are recorded */
@@ -86,7 +88,7 @@ enum study_flag {
 struct study_sample {
 	__u64 start, duration;
 	__u64 component[STUDY_COMPONENTS];
-	__u64 queue, device, tracing;
+	__u64 queue, device, tracing, probes;
 	__u64 operators; /* ns during which one ran on its thread */
 	__u64 number;	 /* of the inference in its program */
 	__u64 bytes;	 /* 0: unknown */

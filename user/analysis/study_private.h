@@ -116,12 +116,19 @@ struct slice {
 	char next[XPT_TASK_NAME_LEN], waker[XPT_TASK_NAME_LEN];
 };
 
+/* It waited in a probe, until others were placed: what of that it ran is tracing's own. */
+struct probe_wait {
+	__u64 start, end;
+};
+
 struct thread {
 	struct keyed keyed; /* by process and number */
 	struct node *nodes;
 	size_t node_count;
 	struct slice *slices;
 	size_t slice_count;
+	struct probe_wait *waits;
+	size_t wait_count;
 };
 
 struct detail_index;
@@ -187,6 +194,13 @@ struct thread *thread_get(struct study_build *build, __u32 tgid, __u32 tid);
 /* An operator has ended: what ended before it and lies in it is inside. */
 void thread_add_operator(struct study_build *build, struct thread *thread, const struct event_call *call);
 void threads_add_slice(struct study_build *build, const struct event_off_cpu *off);
+void threads_add_wait(struct study_build *build, const struct event_waited *waited);
+/*
+ * How long the thread has waited for probes in a time, and takes what it did meanwhile out of *cpu and *waited, as far as is known: without
+ * slices, all that it can have run.
+ */
+double thread_leave_out(const struct study_build *build, const struct thread *thread, __u64 start, __u64 end,
+			double *cpu, double *waited);
 /* What it has done is of no inference any more. */
 void thread_clear(struct study_build *build, struct thread *thread);
 void threads_input_end(struct study_build *build); /* before the next input */

@@ -6,6 +6,7 @@
 #include "analysis/study_private.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ void thread_clear(struct study_build *build, struct thread *thread)
 		if (!thread->nodes[i].counted)
 			cohorts_uncounted(build, &thread->nodes[i]);
 	}
-	build->item_total -= thread->node_count + thread->slice_count;
+	build->item_total -= thread->node_count + thread->slice_count + thread->wait_count;
 	if (thread->node_count > THREAD_KEPT) {
 		free(thread->nodes);
 		thread->nodes = NULL;
@@ -46,7 +47,7 @@ void thread_clear(struct study_build *build, struct thread *thread)
 		free(thread->slices);
 		thread->slices = NULL;
 	}
-	thread->node_count = thread->slice_count = 0;
+	thread->node_count = thread->slice_count = thread->wait_count = 0;
 }
 
 static void make_room(struct study_build *build)
@@ -66,6 +67,7 @@ static void thread_release(void *context, struct keyed *keyed)
 	thread_clear(context, thread);
 	free(thread->nodes);
 	free(thread->slices);
+	free(thread->waits);
 	free(thread);
 }
 
@@ -123,6 +125,7 @@ void thread_add_operator(struct study_build *build, struct thread *thread, const
 			     .whole_blocked = (double)states->blocked,
 			     .whole_faults = (double)(states->minor_faults + states->major_faults) };
 
+	thread_leave_out(build, thread, node.start, node.end, &node.whole_cpu, &node.whole_waited);
 	node.cpu = node.whole_cpu;
 	node.waited = node.whole_waited;
 	node.blocked = node.whole_blocked;
@@ -165,6 +168,54 @@ void threads_add_slice(struct study_build *build, const struct event_off_cpu *of
 		build->error = -ENOMEM;
 	else
 		build->item_total++;
+}
+
+void threads_add_wait(struct study_build *build, const struct event_waited *waited)
+{
+	struct thread *thread = waited->tid ? thread_get(build, waited->tgid, waited->tid) : NULL;
+	const struct probe_wait wait = { moment(build, waited->start), moment(build, waited->end) };
+
+	if (!thread)
+		return;
+	make_room(build);
+	if (vec_push(thread->waits, thread->wait_count, wait))
+		build->error = -ENOMEM;
+	else
+		build->item_total++;
+}
+
+static double overlap(__u64 start, __u64 end, __u64 from, __u64 to)
+{
+	start = start > from ? start : from;
+	end = end < to ? end : to;
+	return start < end ? (double)(end - start) : 0;
+}
+
+double thread_leave_out(const struct study_build *build, const struct thread *thread, __u64 start, __u64 end,
+			double *cpu, double *waited)
+{
+	double sum = 0, off = 0, ready = 0, ran;
+
+	for (size_t i = 0; i < thread->wait_count; i++) {
+		const __u64 from = thread->waits[i].start > start ? thread->waits[i].start : start;
+		const __u64 to = thread->waits[i].end < end ? thread->waits[i].end : end;
+
+		sum += overlap(from, to, start, end);
+		for (size_t each = 0; from < to && each < thread->slice_count; each++) {
+			const struct slice *slice = &thread->slices[each];
+
+			off += overlap(slice->start, slice->end, from, to);
+			ready += overlap(slice->reason == XPT_OFF_CPU_PREEMPTED ? slice->start : slice->woken,
+					 slice->end, from, to);
+		}
+	}
+	ran = fmin(fmax(sum - off, 0), fmax(*cpu, 0));
+	if (!build->view.has_reasons) /* what it did not run of that is not known */
+		ready = sum - ran;
+	ready = fmin(ready, fmax(*waited, 0));
+	*cpu -= ran;
+	*waited -= ready;
+	return ran + ready;
 }
 
 void threads_begin(struct study_build *build)

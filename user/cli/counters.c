@@ -420,6 +420,27 @@ static const struct command_line line = {
 
 /* ---- counting ---- */
 
+struct xpt_counters *device_counters_start(int gpu_index, const char *const *wanted, size_t count)
+{
+	const char *names[count];
+	struct xpt_counters *counters;
+	size_t found = 0;
+
+	/* Each alone first: a device does not report all of them. */
+	for (size_t i = 0; i < count; i++) {
+		if (xpt_counters_create(&wanted[i], 1, XPT_COUNTERS_ALL, gpu_index, &counters))
+			continue;
+		xpt_counters_destroy(counters);
+		names[found++] = wanted[i];
+	}
+	if (!found || xpt_counters_create(names, found, XPT_COUNTERS_ALL, gpu_index, &counters))
+		return NULL;
+	if (!xpt_counters_start(counters))
+		return counters;
+	xpt_counters_destroy(counters);
+	return NULL;
+}
+
 static struct counters_reading reading_of(const struct counters_context *counters, bool total)
 {
 	return (struct counters_reading){

@@ -11,8 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <xputrace/stream.h>
+
+#include "base/core/cgroup.h"
 #include "base/core/vec.h"
-#include "cli/top.h"
+#include "cli/session.h"
 
 #define MEASURED 1000000000ull /* ns */
 #define RUNTIMES_MAX 64	       /* of which processes are marked; fits into the bits below */
@@ -218,16 +221,17 @@ static void print_processes(const struct found *found)
 	       "CALLS/S", "RUNTIMES");
 	for (size_t i = 0; i < found->count; i++) {
 		const struct process *process = &found->processes[i];
-		char name[64], user[64], container[CONTAINER_DIGITS + 1] = "";
+		char name[64], user[64];
+		struct cgroup_ids ids;
 		const char *comma = "";
 
 		read_process(process->pid, name, sizeof(name), user, sizeof(user));
-		read_container(container, process->pid);
+		cgroup_read(&ids, process->pid);
 		printf("%3zu %7d ", i + 1, process->pid);
 		print_name(stdout, user, 8);
 		printf(" ");
 		print_name(stdout, name, 15);
-		printf(" %-12s %8u %8" PRIu64 "  ", container, process->programs, process->calls);
+		printf(" %-12.12s %8u %8" PRIu64 "  ", ids.container, process->programs, process->calls);
 		for (unsigned int each = 0; each < found->name_count; each++) {
 			if (!(process->runtimes & 1ull << each))
 				continue;

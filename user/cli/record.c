@@ -22,8 +22,7 @@ struct record_context {
 	enum xpt_level level;
 	enum xpt_flame flame;
 	bool code_objects;
-	unsigned int stacks;
-	unsigned int samples;
+	struct stacks_choice stacks;
 	int own_status; /* of what was recorded, not of the command */
 	struct status_line status_line;
 };
@@ -67,12 +66,7 @@ static const struct option_entry entries[] = {
 	  "been read (see xputrace codeobj)",
 	  OPTION_FLAG, FIELD(code_objects) },
 	{ .group = code_wait_option },
-	{ 0, "stacks", "N",
-	  "who calls the runtime: stacks of calls that begin an\ninference, at most N a second (default: 100)",
-	  OPTION_INT, FIELD(stacks), .min = 1, .max = 1000, .without = "100" },
-	{ 0, "samples", "HZ",
-	  "where threads compute in calls: their stacks, so often a second\non each CPU (default: 99)", OPTION_INT,
-	  FIELD(samples), .min = 1, .max = 1000, .without = "99" },
+	{ .group = stacks_options, FIELD(stacks) },
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
 	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
@@ -151,8 +145,8 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.counters_every = session->counters_every,
 		.counters_per_inference = session->counters_per_inference,
 		.level = record->level,
-		.stacks = record->stacks,
-		.samples = record->samples,
+		.stacks = record->stacks.calls,
+		.samples = record->stacks.samples,
 		.code_objects = record->code_objects,
 		.code_wait_limit = session->code_wait_limit,
 		.programs = session->choices,

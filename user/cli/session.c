@@ -272,6 +272,16 @@ const struct option_entry reading_options[] = {
 	{}
 };
 
+const struct option_entry stacks_options[] = {
+	{ 0, "stacks", "N",
+	  "who calls the runtime: stacks of calls that begin an\ninference, at most N a second (default: 100)",
+	  OPTION_INT, .offset = offsetof(struct stacks_choice, calls), .min = 1, .max = 1000, .without = "100" },
+	{ 0, "samples", "HZ",
+	  "where threads compute in calls: their stacks, so often a second\non each CPU (default: 99)", OPTION_INT,
+	  .offset = offsetof(struct stacks_choice, samples), .min = 1, .max = 1000, .without = "99" },
+	{}
+};
+
 const struct option_entry why_option[] = {
 	{ 0, "why", NULL,
 	  "record when and why threads do not run during inferences,\nwho runs in their place and who wakes them",

@@ -92,6 +92,11 @@ bool session_writes_to_stdout(const struct session_options *options);
 	.why = (from)->why, .counters = (from)->counters.items, .counter_count = (from)->counters.count,              \
 	.log = print_message, .log_level = (from)->log_level
 
+/* Stacks a second; 0: none. */
+struct stacks_choice {
+	unsigned int calls, samples;
+};
+
 /* Options that commands share; without another word, of struct session_options. */
 extern const struct option_entry target_options[];
 extern const struct option_entry wait_options[];
@@ -102,6 +107,7 @@ extern const struct option_entry counters_options[];
 extern const struct option_entry report_options[];
 extern const struct option_entry warn_size_option[];
 extern const struct option_entry link_option[];
+extern const struct option_entry stacks_options[]; /* of a struct stacks_choice */
 extern const struct option_entry why_option[], verbose_option[];
 extern const struct option_entry reading_options[]; /* which inferences of a recording */
 extern const struct option_entry collect_options[]; /* what is traced of targets, and how */

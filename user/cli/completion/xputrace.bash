@@ -156,7 +156,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -m -P -s --match --program --report-every --sample-every --counters --type --layout --summary --append --rotate --keep" -- "$current")
 		;;
 	top)
-		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -d -n -r -b -v -h --pid --process --all-processes --match --interval --batch --tables --save-dir --ops --why --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -d -n -r -b -v -h --pid --process --all-processes --match --interval --batch --tables --save-dir --ops --stacks --samples --why --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
 		;;
 	agent)
 		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -l -d -r -b -v -h --pid --process --all-processes --match --listen --textfile --otlp --otlp-queue --interval --max-series --kernels --duration --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")

@@ -269,6 +269,7 @@ static void waited_deliver(struct model *model, const struct xpt_record_waited *
 {
 	const struct event event = { .kind = EVENT_WAITED,
 				     .waited = { .tgid = record->header.tgid,
+						 .tid = record->header.size >= sizeof(*record) ? record->tid : 0,
 						 .start = record->start,
 						 .end = record->header.time,
 						 .sites = record->sites } };

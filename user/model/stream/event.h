@@ -191,6 +191,14 @@ struct event_stack {
 	__u64 device_time; /* ns, of the jobs of these, as far as seen by then */
 };
 
+/* Whether the stack is of a call that begins an inference of its own. */
+static inline bool stack_is_inference(const struct event_stack *stack)
+{
+	const enum xpt_role role = stack->function ? stack->function->role : 0;
+
+	return (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH) && !stack->layer;
+}
+
 struct event_queue {
 	const struct model_queue *queue;
 	__u64 time;
@@ -268,7 +276,7 @@ struct event_code {
 };
 
 struct event_waited {
-	__u32 tgid;
+	__u32 tgid, tid; /* tid 0: unknown */
 	__u64 start, end;
 	unsigned int sites;
 };

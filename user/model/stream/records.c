@@ -75,7 +75,7 @@ static const struct record_kind {
 	[XPT_RECORD_LOST] = { sizeof(struct xpt_record_lost), NULL, RANK_AFTER },
 	[XPT_RECORD_TOTAL] = { sizeof(struct xpt_record_total), NULL, RANK_AFTER },
 	[XPT_RECORD_NAMED] = TEXT(RANK_KNOWN_FIRST),
-	[XPT_RECORD_WAITED] = { sizeof(struct xpt_record_waited), NULL, RANK_AFTER },
+	[XPT_RECORD_WAITED] = { offsetof(struct xpt_record_waited, tid), NULL, RANK_AFTER },
 	[XPT_RECORD_END] = TEXT(RANK_END),
 	[XPT_RECORD_RUNTIME] = TEXT(RANK_KNOWN_FIRST),
 	[XPT_RECORD_COUNT] = { sizeof(struct xpt_record_count), NULL, RANK_AFTER },

@@ -195,6 +195,14 @@ static void on_region(struct profiling *profiling, const struct event *event)
 		accumulate_inference(profiling, entry, &inference);
 }
 
+static void on_stack(struct profiling *profiling, const struct event_stack *stack)
+{
+	struct entry *entry = entry_see(profiling, stack->program);
+
+	if (entry)
+		accumulate_stack(entry, stack);
+}
+
 static void dispatch(struct profiling *profiling, const struct event *event)
 {
 	switch (event->kind) {
@@ -217,6 +225,9 @@ static void dispatch(struct profiling *profiling, const struct event *event)
 		break;
 	case EVENT_COUNT:
 		on_count(profiling, &event->count);
+		break;
+	case EVENT_STACK:
+		on_stack(profiling, &event->stack);
 		break;
 	default:
 		break;

@@ -89,6 +89,7 @@ struct handle_options {
 	__u64 report_every;
 	__u32 sample_every;
 	const char *match; /* NULL: none */
+	bool stacks;	   /* reports have those that the kernel takes */
 };
 
 /* Strings are copied. -EINVAL (logged), -ENOMEM. */

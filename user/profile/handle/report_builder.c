@@ -153,6 +153,23 @@ void accumulate_inference(struct profiling *profiling, struct entry *entry, cons
 	}
 }
 
+/* It comes when its call has ended and it was unwound: the report of its own time may have been closed. */
+void accumulate_stack(struct entry *entry, const struct event_stack *stack)
+{
+	struct member *member;
+
+	link_for_each(member, &entry->members, of_entry) {
+		struct report *report = NULL;
+		struct row *row;
+
+		if (member->run->handle->options.stacks && stack->time <= member->until)
+			report = intervals_at(member->run, stack->time);
+		row = report ? row_get(member, report) : NULL;
+		if (row)
+			report_add_stack(report, row, stack);
+	}
+}
+
 /*
  * What was left out or lost was never reported one by one. Where the kernel records more than a stream wants, for
  * another one, which of those lost it would have taken is not known: they all count as lost.
@@ -351,6 +368,7 @@ void accumulate_traces(struct profiling *profiling, const struct event *event, _
 /* Estimates of what is not allocated here: histograms of a program, the events of one traced inference. */
 #define LATENCIES_BYTES 2048
 #define TRACED_BYTES 1024
+#define ROW_STACK_BYTES 1024
 #define SPARE_ROOM 256	  /* samples: smaller arrays are left to malloc() */
 #define REPORT_BYTES 4096 /* a report with few programs */
 
@@ -476,6 +494,7 @@ static void row_free(struct report *report, struct row *row)
 		return;
 	identity_put(row->identity);
 	xpt_latencies_free(row->latencies);
+	row_stacks_free(row->stacks);
 	spare_keep(report->budget, row->samples, row->room);
 	free(row);
 }
@@ -584,6 +603,12 @@ bool report_add_sample(struct report *report, struct row *row, const struct xpt_
 	return true;
 }
 
+void report_add_stack(struct report *report, struct row *row, const struct event_stack *stack)
+{
+	if (row->identity)
+		report_charge(report, row_stacks_add(&row->stacks, stack, budget_has(report->budget, ROW_STACK_BYTES)));
+}
+
 struct trace_text *report_trace(struct report *report, struct trace_names *names)
 {
 	if (!budget_has(report->budget, TRACED_BYTES))
@@ -622,8 +647,8 @@ static void row_trim(struct report *report, struct row *row)
 	row->room = row->count;
 }
 
-static void fill_program(struct xpt_program_report *program, const struct row *row,
-			 const struct report_request *request)
+static int fill_program(struct report *report, struct xpt_program_report *program, struct row *row,
+			const struct report_request *request)
 {
 	const struct identity *identity = row->identity;
 
@@ -646,14 +671,19 @@ static void fill_program(struct xpt_program_report *program, const struct row *r
 		.timed = row->timed,
 		.queue_time = row->queue_time,
 		.device_time = row->device_time,
+		.stack_size = sizeof(*program->stacks),
 	};
 	if (!identity)
-		return;
+		return 0;
 	program->id = identity->id;
 	program->pid = (pid_t)identity->tgid;
 	program->handle = identity->handle;
 	program->generation = identity->generation;
 	program->is_kernel = identity->kernel;
+	if (!row->stacks || row_stacks_finish(row->stacks, program))
+		return row->stacks ? -ENOMEM : 0;
+	report_charge(report, row_stacks_bytes(row->stacks));
+	return 0;
 }
 
 /* A document without events is one, too. */
@@ -676,14 +706,14 @@ int report_finish(struct report *report, const struct report_request *request, s
 	struct xpt_profile_report *view = &report->view;
 	struct row *row, *following;
 	size_t i = 0;
-	int error;
+	int error = 0;
 
 	report->programs = calloc(report->row_count ?: 1, sizeof(*report->programs));
 	if (!report->programs)
 		return -ENOMEM;
 	link_for_each_safe(row, following, &report->rows, link) {
 		row_trim(report, row);
-		fill_program(&report->programs[i++], row, request);
+		error = fill_program(report, &report->programs[i++], row, request) ?: error;
 	}
 	view->size = sizeof(*view);
 	view->type = request->type;
@@ -700,7 +730,8 @@ int report_finish(struct report *report, const struct report_request *request, s
 	view->counter_count = options->counter_count;
 	view->counter_size = sizeof(*options->counters);
 	view->host = options->info ? options->info->host : "";
-	error = report->traced ? trace_finish(report, names, options->info) : 0;
+	if (!error && report->traced)
+		error = trace_finish(report, names, options->info);
 	report->finished = true;
 	report->budget->finished += report->bytes;
 	return error;

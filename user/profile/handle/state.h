@@ -39,6 +39,7 @@ struct row {
 	struct xpt_sample *samples;
 	size_t count, room;
 	struct xpt_latencies *latencies;
+	struct row_stacks *stacks; /* NULL: none */
 	__u64 inferences, taken, lost, failed, skipped;
 	__u64 timed, queue_time, device_time;
 	bool released;
@@ -79,6 +80,8 @@ bool budget_has_room(const struct budget *budget);
 struct row *report_row(struct report *report, struct identity *identity);
 /* Adds a sample, or counts it as lost when it has no room. True: taken. */
 bool report_add_sample(struct report *report, struct row *row, const struct xpt_sample *sample);
+/* Adds a stack that was taken in a call of the program. */
+void report_add_stack(struct report *report, struct row *row, const struct event_stack *stack);
 /* Where events of the trace go; NULL: no room or no memory. */
 struct trace_text *report_trace(struct report *report, struct trace_names *names);
 /* The trace has grown. */
@@ -93,6 +96,15 @@ struct report_request {
 /* The view is made; nothing is put in any more. -ENOMEM. */
 int report_finish(struct report *report, const struct report_request *request, struct trace_names *names,
 		  const struct profiling_options *options);
+
+/* ---- stacks.c: stacks of a row ---- */
+
+/* room: there is some for one more stack; else it is added to the others. Returns the bytes that were taken. */
+size_t row_stacks_add(struct row_stacks **of_row, const struct event_stack *stack, bool room);
+/* Fills in the stacks of the report, which live as long as the row's; nothing is added any more. -ENOMEM. */
+int row_stacks_finish(struct row_stacks *stacks, struct xpt_program_report *program);
+size_t row_stacks_bytes(const struct row_stacks *stacks); /* that finishing has taken beyond those */
+void row_stacks_free(struct row_stacks *stacks);
 
 /* ---- profiling.c ---- */
 
@@ -223,6 +235,7 @@ struct report *intervals_of_count(struct run *run, const struct event_count *cou
 /* ---- accumulate.c: what an event means to the runs that are for its program ---- */
 
 void accumulate_inference(struct profiling *profiling, struct entry *entry, const struct inference *inference);
+void accumulate_stack(struct entry *entry, const struct event_stack *stack);
 void accumulate_count(struct entry *entry, const struct event_count *count);
 void accumulate_release(struct profiling *profiling, struct entry *entry, __u64 time);
 

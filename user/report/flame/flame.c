@@ -151,38 +151,44 @@ static const char *file_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* NULL: no memory. */
-static char *frame_name(const struct model_frame *frame)
+void flame_frame_name(struct text *text, const struct model_frame *frame)
 {
 	const char *module = frame->module ? frame->module->path : NULL;
-	struct text text = {};
 
 	if (frame->function) {
-		text_string(&text, frame->function);
+		text_string(text, frame->function);
 	} else if (frame->kind == FRAME_JAVASCRIPT) {
-		text_literal(&text, "[javascript]");
+		text_literal(text, "[javascript]");
 	} else {
-		text_literal(&text, "[unknown]");
+		text_literal(text, "[unknown]");
 		if (module) {
-			text_literal(&text, " (");
-			text_string(&text, file_name(module));
+			text_literal(text, " (");
+			text_string(text, file_name(module));
 			if (frame->has_offset) {
-				text_literal(&text, "+");
-				text_hexadecimal(&text, frame->offset);
+				text_literal(text, "+");
+				text_hexadecimal(text, frame->offset);
 			}
-			text_literal(&text, ")");
+			text_literal(text, ")");
 		}
 	}
 	/* One line of an interpreted function makes a model slow, another one does not. */
 	if (frame->file && (frame->kind == FRAME_PYTHON || frame->kind == FRAME_JAVASCRIPT)) {
-		text_literal(&text, " (");
-		text_string(&text, file_name(frame->file));
+		text_literal(text, " (");
+		text_string(text, file_name(frame->file));
 		if (frame->line) {
-			text_literal(&text, ":");
-			text_unsigned(&text, frame->line);
+			text_literal(text, ":");
+			text_unsigned(text, frame->line);
 		}
-		text_literal(&text, ")");
+		text_literal(text, ")");
 	}
+}
+
+/* NULL: no memory. */
+static char *frame_name(const struct model_frame *frame)
+{
+	struct text text = {};
+
+	flame_frame_name(&text, frame);
 	text_bytes(&text, "", 1);
 	if (!text.error)
 		return text.data;
@@ -242,13 +248,6 @@ static bool is_operator(const struct model_operator *op, const char *name)
 	return op && (!strcmp(op->label, name) || !strcmp(op->type, name) || (op->name && !strcmp(op->name, name)));
 }
 
-static bool is_inference(const struct event_stack *stack)
-{
-	const enum xpt_role role = stack->function ? stack->function->role : 0;
-
-	return role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH;
-}
-
 /* Whether the stack is of the kind that the graph is made of. */
 static bool is_of_kind(const struct flame *flame, const struct event_stack *stack)
 {
@@ -270,8 +269,7 @@ static bool weigh(const struct flame *flame, const struct event_stack *stack, __
 	}
 	*value = multiply_most(flame->what == XPT_FLAME_DEVICE ? stack->device_time : stack->duration, stack->weight);
 	*count = stack->weight;
-	return is_inference(stack) && !stack->layer &&
-	       (flame->wants ? flame->wants(flame->context, stack) : !stack->inside);
+	return stack_is_inference(stack) && (flame->wants ? flame->wants(flame->context, stack) : !stack->inside);
 }
 
 static struct flame_node *leaf_node(struct flame_tree *tree, struct flame_node *node, const struct event_stack *stack)

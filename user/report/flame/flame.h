@@ -98,6 +98,9 @@ const struct flame_words *flame_words(enum xpt_flame what);
 
 const char *flame_kind_name(unsigned int kind); /* "native", "program" */
 
+/* Appends what the frame is called: "decode (model.py:12)"; any bytes. */
+void flame_frame_name(struct text *text, const struct model_frame *frame);
+
 /* The name without what breaks a line of text or an XML document: control characters and invalid UTF-8 become '?'. */
 void flame_add_name(struct text *text, const char *name);
 

@@ -39,12 +39,14 @@ void requests_add(struct collector *collector, const struct xpt_record_header *r
 /* ---- probes ---- */
 
 /* A thread has waited since the record until it has its probes: sites of them are new. */
-static void answer(struct collector *collector, const struct xpt_record_header *record, __u64 ticket, size_t sites)
+static void answer(struct collector *collector, const struct xpt_record_header *record, __u32 tid, __u64 ticket,
+		   size_t sites)
 {
 	struct xpt_record_waited waited = {
 		.header = { XPT_RECORD_WAITED, sizeof(waited), record->tgid, 0 },
 		.start = record->time,
 		.sites = sites,
+		.tid = tid,
 	};
 
 	collector_answer(collector, record->tgid, ticket);
@@ -62,7 +64,8 @@ static bool place_probes(struct collector *collector, const struct xpt_record_ca
 	bool own = attacher_record(collector->attacher, &call->header), late = false;
 
 	if (call->flags & XPT_CALL_WAITS)
-		answer(collector, &call->header, ((const __u64 *)call)[call->header.size / sizeof(__u64) - 1],
+		answer(collector, &call->header, call->tid,
+		       ((const __u64 *)call)[call->header.size / sizeof(__u64) - 1],
 		       collector_sites(collector) - before);
 	else /* what was handed out may have been called already */
 		late = !own && collector_sites(collector) > before;
@@ -82,7 +85,7 @@ static void on_caller(struct collector *collector, const struct xpt_record_calle
 	else if (!caller->ticket && collector_sites(collector) > before) /* it may have been called already */
 		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
 	if (caller->ticket)
-		answer(collector, &caller->header, caller->ticket, collector_sites(collector) - before);
+		answer(collector, &caller->header, caller->tid, caller->ticket, collector_sites(collector) - before);
 }
 
 /* ---- names ---- */

@@ -586,7 +586,32 @@ static int check_stream(const struct log *log, const struct xpt_stream_options *
 		return refuse(log, "unknown type of a stream");
 	if (options->summary && options->type != XPT_PROFILE_LATENCY)
 		return refuse(log, "only latencies have a summary");
+	if (options->stacks > XPT_STACKS_SECOND_MAX || options->samples > XPT_STACKS_SECOND_MAX)
+		return refuse(log, "stacks a second are out of range (1 to 1000)");
 	return 0;
+}
+
+/* The stream's reports are to have stacks. -ENODATA: the session was started without them. */
+static int need_stacks(struct xpt_session *session, unsigned int stacks, unsigned int samples)
+{
+	struct collector_needs *needs = &session->profiler->consumer.needs;
+	const bool more = stacks > needs->stacks || samples > needs->samples;
+	int error = 0;
+
+	if (!stacks && !samples)
+		return 0;
+	pthread_mutex_lock(&session->lock);
+	if (more && session->starting) {
+		log_error(&session->collector->log,
+			  "the session was started without stacks: the first stream that has them is made before");
+		error = -ENODATA;
+	} else if (more) {
+		needs->stacks = needs->stacks > stacks ? needs->stacks : stacks;
+		needs->samples = needs->samples > samples ? needs->samples : samples;
+		error = collector_need(session->collector, needs) ?: model_want_stacks(session->profiler->model);
+	}
+	pthread_mutex_unlock(&session->lock);
+	return error;
 }
 
 int xpt_stream_create(struct xpt_session *session, const struct xpt_stream_options *given, struct xpt_stream **result)
@@ -597,6 +622,8 @@ int xpt_stream_create(struct xpt_session *session, const struct xpt_stream_optio
 
 	if (!error)
 		error = check_stream(&session->collector->log, &options);
+	if (!error)
+		error = need_stacks(session, options.stacks, options.samples);
 	if (error)
 		return error;
 	error = subscribe(session,
@@ -608,6 +635,7 @@ int xpt_stream_create(struct xpt_session *session, const struct xpt_stream_optio
 				  .report_every = options.report_every ?: XPT_REPORT_EVERY_500MS,
 				  .sample_every = options.sample_every ?: XPT_SAMPLE_FULL,
 				  .match = options.match,
+				  .stacks = options.stacks || options.samples,
 			  },
 			  options.callback, options.context, &subscriber);
 	if (!error)

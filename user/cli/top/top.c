@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* top: the programs of a session as rows, from the reports of a stream; plain tables with --batch. */
-#include "cli/top.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,212 +16,7 @@
 #include "base/core/text.h"
 #include "base/core/vec.h"
 #include "base/file/output.h"
-
-/* ---- columns ---- */
-
-static const struct {
-	const char *title;
-	unsigned int width; /* of TOP_PROGRAM at least */
-	char key;
-	bool text;
-	bool optional;	    /* shown only where a row has a value */
-	unsigned int order; /* those with the highest go first where the screen is too narrow; 0: never */
-} columns[TOP_COLUMNS] = {
-	[TOP_PROGRAM] = { "PROGRAM", 14, 'n', true, false, 0 },
-	[TOP_PID] = { "PID", 7, 'i', false, false, 2 },
-	[TOP_PROCESS] = { "PROCESS", 10, 'o', true, false, 5 },
-	[TOP_RATE] = { "INF/S", 7, 'r', false, false, 0 },
-	[TOP_P50] = { "P50", 6, '5', false, false, 0 },
-	[TOP_P99] = { "P99", 6, '9', false, false, 0 },
-	[TOP_CPU] = { "CPU%", 4, 'c', false, false, 3 },
-	[TOP_WAIT] = { "WAIT%", 5, 'w', false, false, 3 },
-	[TOP_BLOCKED] = { "BLK%", 4, 'b', false, false, 3 },
-	[TOP_QUEUE] = { "QUEUE", 6, 'u', false, true, 1 },
-	[TOP_DEVICE] = { "DEVICE", 6, 'd', false, true, 1 },
-	[TOP_ERRORS] = { "ERR", 4, 'e', false, false, 4 },
-	[TOP_TOKENS] = { "TOK/S", 6, 'k', false, true, 1 },
-	[TOP_TOTAL] = { "TOTAL", 10, 't', false, false, 7 },
-	[TOP_CONTAINER] = { "CONTAINER", CONTAINER_DIGITS, 'a', true, true, 6 },
-};
-
-#define NAME_COLUMNS 40 /* of a program in a table of any width */
-
-const char *top_title(enum top_column column)
-{
-	return columns[column].title;
-}
-
-char top_key(enum top_column column)
-{
-	return columns[column].key;
-}
-
-bool top_is_text(enum top_column column)
-{
-	return columns[column].text;
-}
-
-/* Negative: not observed. */
-static double number(const struct top_row *row, enum top_column column)
-{
-	switch (column) {
-	case TOP_PID:
-		return row->pid;
-	case TOP_RATE:
-		return row->rate;
-	case TOP_P50:
-		return row->p50;
-	case TOP_P99:
-		return row->p99;
-	case TOP_CPU:
-		return row->cpu;
-	case TOP_WAIT:
-		return row->waited;
-	case TOP_BLOCKED:
-		return row->blocked;
-	case TOP_QUEUE:
-		return row->queue;
-	case TOP_DEVICE:
-		return row->device;
-	case TOP_ERRORS:
-		return row->errors;
-	case TOP_TOKENS:
-		return row->tokens;
-	default:
-		return row->total;
-	}
-}
-
-static const char *text_of(const struct top_row *row, enum top_column column)
-{
-	return column == TOP_PROGRAM ? row->name : column == TOP_PROCESS ? row->process : row->container;
-}
-
-static bool has_value(const struct top_row *rows, size_t count, enum top_column column)
-{
-	for (size_t i = 0; i < count; i++)
-		if (columns[column].text ? *text_of(&rows[i], column) : number(&rows[i], column) >= 0)
-			return true;
-	return false;
-}
-
-void top_fit(struct top_layout *layout, const struct top_row *rows, size_t count, unsigned int width)
-{
-	unsigned int used = 0, last;
-
-	for (enum top_column i = 0; i < TOP_COLUMNS; i++) {
-		bool shown = !columns[i].optional || !width || has_value(rows, count, i);
-
-		layout->width[i] = shown ? columns[i].width : 0;
-		used += shown ? columns[i].width + (i > 0) : 0;
-	}
-	while (width && used > width) {
-		last = 0;
-		for (enum top_column i = 1; i < TOP_COLUMNS; i++)
-			if (layout->width[i] && columns[i].order >= columns[last].order)
-				last = i;
-		if (!columns[last].order)
-			break;
-		used -= layout->width[last] + 1;
-		layout->width[last] = 0;
-	}
-	if (!width)
-		layout->width[TOP_PROGRAM] = NAME_COLUMNS;
-	else if (used < width)
-		layout->width[TOP_PROGRAM] += width - used;
-}
-
-static __attribute__((format(printf, 2, 3))) void add(struct text *text, const char *format, ...)
-{
-	char line[64];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
-	va_end(arguments);
-	text_string(text, line);
-}
-
-/* Three digits and a unit, at most six columns. */
-static void add_time(struct text *text, double nanoseconds)
-{
-	static const struct {
-		double factor;
-		const char *name;
-	} units[] = { { 1, "ns" }, { 1e3, "us" }, { 1e6, "ms" }, { 1e9, "s" } };
-	size_t unit = 0;
-
-	while (unit < 3 && nanoseconds >= 999.5 * units[unit].factor)
-		unit++;
-	nanoseconds /= units[unit].factor;
-	add(text, "%.*f%s",
-	    !unit || nanoseconds >= 99.95 ? 0 :
-	    nanoseconds >= 9.995	  ? 1 :
-					    2,
-	    nanoseconds, units[unit].name);
-}
-
-/* At most six columns below 10 million. */
-static void add_rate(struct text *text, double rate)
-{
-	if (rate >= 999950)
-		add(text, "%.2fM", rate / 1e6);
-	else
-		add(text, "%.*f", rate >= 999.95 ? 0 : 1, rate);
-}
-
-size_t top_cell(struct text *text, const struct top_row *row, enum top_column column, unsigned int width)
-{
-	size_t length = text->length;
-	double value;
-
-	if (columns[column].text && *text_of(row, column))
-		return text_terminal(text, text_of(row, column), strlen(text_of(row, column)), width);
-	value = columns[column].text ? -1 : number(row, column);
-	if (value < 0 || (column == TOP_PID && !row->pid))
-		text_literal(text, "-");
-	else if (column == TOP_CPU || column == TOP_WAIT || column == TOP_BLOCKED)
-		add(text, "%.0f", 100 * value);
-	else if (column == TOP_RATE || column == TOP_TOKENS)
-		add_rate(text, value);
-	else if (column == TOP_P50 || column == TOP_P99 || column == TOP_QUEUE || column == TOP_DEVICE)
-		add_time(text, value);
-	else
-		add(text, "%.0f", value);
-	return text->length - length;
-}
-
-struct order {
-	enum top_column column;
-	bool reverse;
-};
-
-static int compare(const void *left, const void *right, void *context)
-{
-	const struct top_row *a = left, *b = right;
-	const struct order *order = context;
-	double first, second;
-	int result;
-
-	if (columns[order->column].text) {
-		result = strcmp(text_of(a, order->column), text_of(b, order->column));
-	} else {
-		first = number(a, order->column);
-		second = number(b, order->column);
-		result = (first < second) - (first > second);
-	}
-	if (order->reverse)
-		result = -result;
-	return result ?: (a->id > b->id) - (a->id < b->id);
-}
-
-void top_sort(struct top_row *rows, size_t count, enum top_column column, bool reverse)
-{
-	struct order order = { column, reverse };
-
-	if (count)
-		qsort_r(rows, count, sizeof(*rows), compare, &order);
-}
+#include "cli/top/top.h"
 
 /* ---- rows ---- */
 
@@ -234,14 +26,6 @@ static void copy_name(char *to, size_t size, const char *name)
 
 	memcpy(to, name, length);
 	to[length] = '\0';
-}
-
-void read_container(char container[CONTAINER_DIGITS + 1], pid_t pid)
-{
-	struct cgroup_ids ids;
-
-	cgroup_read(&ids, pid);
-	copy_name(container, CONTAINER_DIGITS + 1, ids.container);
 }
 
 static void clear_interval(struct top_row *row)
@@ -254,6 +38,7 @@ static void clear_interval(struct top_row *row)
 /* NULL: no memory, or too many, or one that has never run. */
 static struct top_row *find_row(struct top *top, const struct xpt_program_report *program)
 {
+	struct cgroup_ids ids;
 	struct top_row *row;
 
 	for (size_t i = 0; i < top->count; i++)
@@ -266,8 +51,10 @@ static struct top_row *find_row(struct top *top, const struct xpt_program_report
 	clear_interval(row);
 	copy_name(row->process, sizeof(row->process), program->process ?: "");
 	copy_name(row->runtime, sizeof(row->runtime), program->runtime ?: "");
-	if (row->pid)
-		read_container(row->container, row->pid);
+	if (row->pid) {
+		cgroup_read(&ids, row->pid);
+		copy_name(row->container, sizeof(row->container), ids.container);
+	}
 	return row;
 }
 
@@ -344,13 +131,15 @@ static void update_rows(struct top *top, const struct xpt_profile_report *report
 
 /* ---- plain tables ---- */
 
+#define STACKS_PRINTED 5 /* of a program and kind */
+
 /* One after the other, texts filled at the right, numbers at the left. Ends with nothing in text. */
 static void print_cell(struct text *text, size_t used, enum top_column column, unsigned int width)
 {
 	int fill = width > used ? (int)(width - used) : 0;
 
-	printf("%s%*s%.*s%*s", column ? " " : "", columns[column].text ? 0 : fill, "", (int)text->length,
-	       text->data ?: "", columns[column].text && column < TOP_COLUMNS - 1 ? fill : 0, "");
+	printf("%s%*s%.*s%*s", column ? " " : "", top_is_text(column) ? 0 : fill, "", (int)text->length,
+	       text->data ?: "", top_is_text(column) && column < TOP_COLUMNS - 1 ? fill : 0, "");
 	text->length = 0;
 }
 
@@ -369,17 +158,40 @@ static void print_head(struct top *top, const struct xpt_profile_report *report)
 	       status.calls, status.lost);
 }
 
+/* Of the programs that have some, those of the interval. */
+static void print_stacks(const struct xpt_profile_report *report, unsigned int columns)
+{
+	for (size_t i = 0; i < report->program_count; i++) {
+		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
+		struct top_stacks stacks = {};
+		struct text text = {};
+
+		top_stacks_add(&stacks, program, report->end);
+		top_stacks_text(&text, &stacks, columns, STACKS_PRINTED);
+		if (text.error)
+			output_failed(text.error);
+		if (text.length) {
+			printf("stacks of ");
+			print_name(stdout, program->name, 0);
+			printf(" (%d)\n%.*s", program->pid, (int)text.length, text.data);
+		}
+		text_free(&text);
+		top_stacks_clear(&stacks);
+	}
+}
+
 /* A table of the rows, those that ran most first. */
 static void print_table(struct top *top, const struct xpt_profile_report *report)
 {
+	const unsigned int columns = terminal_columns(STDOUT_FILENO);
 	struct top_layout layout;
 	struct text text = {};
 
 	top_sort(top->rows, top->count, TOP_RATE, false);
-	top_fit(&layout, top->rows, top->count, terminal_columns(STDOUT_FILENO));
+	top_fit(&layout, top->rows, top->count, columns);
 	print_head(top, report);
 	for (enum top_column column = 0; column < TOP_COLUMNS; column++) {
-		text_string(&text, columns[column].title);
+		text_string(&text, top_title(column));
 		if (layout.width[column])
 			print_cell(&text, text.length, column, layout.width[column]);
 		text.length = 0;
@@ -402,6 +214,7 @@ static void print_table(struct top *top, const struct xpt_profile_report *report
 		print_name(stdout, top->devices[i].name, 24);
 		printf(" %s\n", top->devices[i].text);
 	}
+	print_stacks(report, columns);
 	fflush(stdout);
 	top->printed++;
 }
@@ -428,27 +241,6 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 static const char *const device_counters[] = { "busy", "jobs", "memory_used", "energy" };
 
 enum { DEVICE_COUNTERS = sizeof(device_counters) / sizeof(*device_counters) };
-
-struct xpt_counters *device_counters_start(int gpu_index, const char *const *wanted, size_t count)
-{
-	const char *names[count];
-	struct xpt_counters *counters;
-	size_t found = 0;
-
-	/* Each alone first: a device does not report all of them. */
-	for (size_t i = 0; i < count; i++) {
-		if (xpt_counters_create(&wanted[i], 1, XPT_COUNTERS_ALL, gpu_index, &counters))
-			continue;
-		xpt_counters_destroy(counters);
-		names[found++] = wanted[i];
-	}
-	if (!found || xpt_counters_create(names, found, XPT_COUNTERS_ALL, gpu_index, &counters))
-		return NULL;
-	if (!xpt_counters_start(counters))
-		return counters;
-	xpt_counters_destroy(counters);
-	return NULL;
-}
 
 static int on_device(void *context, const struct xpt_device_info *info)
 {
@@ -477,14 +269,14 @@ static void add_device_value(struct top_device *device, struct text *text, const
 	if (value->flags & (XPT_COUNTER_GONE | XPT_COUNTER_NEVER))
 		return;
 	if (!strcmp(name, "busy")) {
-		add(text, "busy %.1f%%  ", value->value);
+		top_add(text, "busy %.1f%%  ", value->value);
 	} else if (!strcmp(name, "memory_used")) {
-		add(text, "memory %.1f MiB  ", value->value / (1 << 20));
+		top_add(text, "memory %.1f MiB  ", value->value / (1 << 20));
 	} else if (!strcmp(name, "energy")) {
-		add(text, "energy %.1f J  ", value->value);
+		top_add(text, "energy %.1f J  ", value->value);
 	} else {
 		if (device->time_before && seconds > 0)
-			add(text, "jobs %.1f/s  ", (value->value - device->jobs_before) / seconds);
+			top_add(text, "jobs %.1f/s  ", (value->value - device->jobs_before) / seconds);
 		device->jobs_before = value->value;
 		device->time_before = value->time;
 	}
@@ -523,6 +315,7 @@ static const struct option_entry entries[] = {
 	  "keep the last seconds in memory, as a flight recorder\ndoes; the key s saves them in this directory, e explains\nthem",
 	  OPTION_STRING, FIELD(save_dir) },
 	{ 0, "ops", NULL, "keep the operators of each inference, too", OPTION_FLAG, FIELD(operators) },
+	{ .group = stacks_options, FIELD(stacks) },
 	{ .group = why_option },
 	{ .group = collect_options },
 	{ .group = verbose_option },
@@ -539,10 +332,12 @@ static const struct command_line line = {
 	.more = "Without a target all processes that use a described runtime are shown. Shares are of the time in calls:\n"
 		"on a CPU, waiting for one, blocked. All figures but ERR and TOTAL are of the last interval.\n\n"
 		"keys: < > or the letters that ? lists: sort; / filter; Enter open a program, Esc back;\n"
-		"space pause; s save the last seconds (--save-dir); e explain them for the open program; q quit\n\n"
+		"space pause; s save the last seconds (--save-dir); q quit;\n"
+		"of the open program: e explain these seconds, S its stacks (--stacks, --samples)\n\n"
 		"examples:\n"
 		"  sudo xputrace top\n"
 		"  sudo xputrace top -p 4711 --interval 2s\n"
+		"  sudo xputrace top -p 4711 --samples\n"
 		"  sudo xputrace top -a --batch -n 10 >tables.txt\n\n"
 		"exit status: 0 ended as asked, 1 failed, 2 wrong usage",
 };
@@ -595,7 +390,8 @@ int top_watch(struct top *top, const char *match)
 		 .match = match			     ?:
 				  top->session.match ?:
 						       "",
-		 .summary = 1, .callback = on_report, .context = top);
+		 .summary = 1, .callback = on_report, .context = top, .stacks = top->stacks.calls,
+		 .samples = top->stacks.samples);
 	int error;
 
 	if (top->stream)

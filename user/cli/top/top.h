@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* xputrace top: what the programs of a session do now, a row each. */
-#ifndef XPT_CLI_TOP_H
-#define XPT_CLI_TOP_H
+#ifndef XPT_CLI_TOP_TOP_H
+#define XPT_CLI_TOP_TOP_H
 
 #include <pthread.h>
 
@@ -64,6 +64,7 @@ bool top_is_text(enum top_column column); /* set to the left */
 void top_fit(struct top_layout *layout, const struct top_row *rows, size_t count, unsigned int width);
 /* Appends what a cell shows: safe for a terminal, at most width columns if it is text; "-" where nothing was observed. Its columns. */
 size_t top_cell(struct text *text, const struct top_row *row, enum top_column column, unsigned int width);
+__attribute__((format(printf, 2, 3))) void top_add(struct text *text, const char *format, ...); /* up to 63 bytes */
 /* Text with the smallest first, numbers with the largest. */
 void top_sort(struct top_row *rows, size_t count, enum top_column column, bool reverse);
 
@@ -86,6 +87,7 @@ struct top {
 
 	const char *save_dir; /* NULL: nothing can be saved */
 	bool operators;	      /* what is kept to be saved has them */
+	struct stacks_choice stacks;
 
 	struct xpt_session *library;
 	struct xpt_continuous *window; /* NULL: none is kept */
@@ -108,8 +110,30 @@ struct top {
 	char message[256], warning[256];
 };
 
-/* The first digits of the ID of the container that the process is in; "": none, or not known. */
-void read_container(char container[CONTAINER_DIGITS + 1], pid_t pid);
+static inline bool takes_stacks(const struct top *top)
+{
+	return top->stacks.calls || top->stacks.samples;
+}
+
+/* ---- stacks.c ---- */
+
+/* Stacks of reports. Begins as zeros. */
+struct top_stacks {
+	struct top_stack *items;
+	size_t count;
+};
+
+/* time: of the report, ns. */
+void top_stacks_add(struct top_stacks *stacks, const struct xpt_program_report *program, uint64_t time);
+void top_stacks_drop(struct top_stacks *stacks, uint64_t time); /* those of reports before */
+void top_stacks_clear(struct top_stacks *stacks);
+/*
+ * Lines, safe for a terminal: of each kind its sum and the heaviest stacks, at most as many, with their shares. columns: frames are on further
+ * lines where they do not fit, and those that would take too many are left out; 0: a line each.
+ */
+void top_stacks_text(struct text *text, const struct top_stacks *stacks, unsigned int columns, size_t most);
+
+/* ---- top.c ---- */
 
 /* A stream of the programs that fit match (NULL: of --match, --program or all), with rows of its own from then on. 0 or -errno. */
 int top_watch(struct top *top, const char *match);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* top on a terminal: the table, one program opened, keys and the mouse. */
-#include "cli/top.h"
+/* top on a terminal: the table, keys and the mouse. */
+#include "cli/top/screen.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
-#include <ncurses.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,44 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <xputrace/explain.h>
-
-#include "base/core/clock.h"
 #include "base/core/text.h"
 
 #define ESCAPE 27
-#define FILTER_MAX 200 /* bytes */
-#define POLL_MAX 1000  /* ms until the clock is drawn anew, and the end of the targets is noticed */
-
-enum colour { COLOUR_TITLE = 1, COLOUR_ERROR, COLOUR_IDLE };
-
-/* One program, by a stream of its own that has its samples. */
-struct opened {
-	struct top_row row; /* id 0: none is open */
-	struct xpt_stream *stream;
-	pthread_mutex_t lock;		 /* of what follows */
-	struct xpt_latencies *latencies; /* since it was opened; NULL: no memory */
-	uint64_t inferences, errors, lost;
-	struct xpt_sample slowest; /* size 0: there is none */
-	uint64_t slowest_time;	   /* ns */
-};
-
-struct screen {
-	struct top *top;
-	struct top_row *rows; /* as shown */
-	size_t count;
-	struct top_layout layout;
-	enum top_column sort;
-	bool reverse, paused, ended, help;
-	uint32_t selected; /* id; 0: the first */
-	size_t first;	   /* row at the top */
-	bool filtering;
-	char filter[FILTER_MAX], typed[FILTER_MAX];
-	char notice[256]; /* shown until the next key; "": none */
-	struct opened opened;
-	char *explanation;	/* of the opened program, lines; NULL: it is not shown */
-	unsigned int explained; /* number of its first line that is shown */
-};
+#define POLL_MAX 1000 /* ms until the clock is drawn anew, and the end of the targets is noticed */
 
 /* ---- drawing ---- */
 
@@ -72,12 +37,12 @@ static void begin_colours(void)
 	init_pair(COLOUR_IDLE, COLOR_BLUE, -1);
 }
 
-static chtype coloured(enum colour colour)
+chtype coloured(enum colour colour)
 {
 	return has_colours() ? COLOR_PAIR(colour) : 0;
 }
 
-static __attribute__((format(printf, 2, 3))) void draw_line(int line, const char *format, ...)
+void draw_line(int line, const char *format, ...)
 {
 	struct text safe = {};
 	char text[512];
@@ -180,7 +145,9 @@ static void draw_bottom(struct screen *screen)
 	else
 		draw_line(LINES - 1,
 			  screen->explanation	? "Esc back  up, down scroll  q quit" :
-			  screen->opened.row.id ? "Esc back  e explain  space pause  q quit" :
+			  screen->opened.row.id ? takes_stacks(screen->top) ?
+						  "Esc back  e explain  S stacks  space pause  q quit" :
+						  "Esc back  e explain  space pause  q quit" :
 						  "Enter open  < > sort  / filter  space pause  ? help  q quit");
 }
 
@@ -224,13 +191,14 @@ static void draw_help(void)
 {
 	static const char *const lines[] = {
 		"up, down, page up, page down, home, end, mouse   select a program",
-		"Enter, double click   open it: all its times, and its slowest inference",
+		"Enter, double click   open it: all its times, its slowest inference, its stacks",
 		"Esc, left   back",
 		"< >   sort by the column before, behind;  R   the other way round",
 		"/   only programs with a name in which an expression is found",
 		"space   pause, go on",
 		"s   save the last seconds (with --save-dir)",
 		"e   of an open program: save them, and explain where its time goes",
+		"S   of an open program: only its stacks of the last seconds (with --stacks, --samples)",
 		"q   quit",
 	};
 	int line = 2;
@@ -244,160 +212,6 @@ static void draw_help(void)
 	line += (TOP_COLUMNS + 4) / 5 + 1;
 	draw_line(line++, "CPU%%, WAIT%%, BLK%%: shares of the time in calls on a CPU, waiting for one, blocked.");
 	draw_line(line, "ERR and TOTAL are since the start, all others of the last interval.");
-}
-
-/* ---- one program ---- */
-
-static const struct {
-	enum xpt_column column;
-	const char *title;
-} times[] = {
-	{ XPT_COLUMN_TOTAL_ROUND_TRIP, "total" },	   { XPT_COLUMN_ENQUEUE, "enqueue call" },
-	{ XPT_COLUMN_PREPROCESS, "before submit" },	   { XPT_COLUMN_SUBMIT, "submit" },
-	{ XPT_COLUMN_EXECUTE_TO_CHANNEL, "device queue" }, { XPT_COLUMN_DEVICE_EXECUTE, "on the device" },
-	{ XPT_COLUMN_POSTPROCESS, "after the device" },	   { XPT_COLUMN_FIRST_TOKEN, "first token" },
-	{ XPT_COLUMN_OUTPUT_TOKEN, "output token" },	   { XPT_COLUMN_CPU_TIME, "on a CPU" },
-	{ XPT_COLUMN_WAITED_TIME, "waiting for a CPU" },   { XPT_COLUMN_BLOCKED_TIME, "blocked" },
-};
-
-static void add_sample(struct opened *opened, const struct xpt_sample *sample)
-{
-	XPT_OPTS(xpt_sample, copy);
-	uint64_t time;
-
-	if (xpt_sample_column(sample, XPT_COLUMN_TOTAL_ROUND_TRIP, &time) || time < opened->slowest_time)
-		return;
-	memcpy(&copy, sample, sample->size < sizeof(copy) ? sample->size : sizeof(copy));
-	copy.size = sizeof(copy);
-	opened->slowest = copy;
-	opened->slowest_time = time;
-}
-
-static void on_samples(void *context, const struct xpt_profile_report *report)
-{
-	struct opened *opened = context;
-
-	pthread_mutex_lock(&opened->lock);
-	for (size_t i = 0; i < report->program_count; i++) {
-		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
-
-		if (program->id != opened->row.id)
-			continue;
-		opened->inferences += program->inferences;
-		opened->errors += program->failed;
-		opened->lost += program->lost;
-		if (opened->latencies)
-			xpt_latencies_merge(opened->latencies, program->latencies);
-		for (size_t each = 0; each < program->sample_count; each++)
-			add_sample(opened, XPT_AT(program->samples, program->sample_size, each));
-	}
-	pthread_mutex_unlock(&opened->lock);
-}
-
-static void close_program(struct screen *screen)
-{
-	struct opened *opened = &screen->opened;
-
-	if (opened->stream)
-		xpt_stream_destroy(opened->stream);
-	xpt_latencies_free(opened->latencies);
-	opened->row.id = 0;
-	opened->stream = NULL;
-	opened->latencies = NULL;
-}
-
-static void open_program(struct screen *screen)
-{
-	struct opened *opened = &screen->opened;
-	XPT_OPTS(xpt_stream_options, options, .report_every = screen->top->interval, .callback = on_samples,
-		 .context = opened);
-	XPT_OPTS(xpt_program_choice, choice);
-	int error;
-
-	if (!screen->count || !screen->rows[selected_row(screen)].id)
-		return;
-	opened->row = screen->rows[selected_row(screen)];
-	opened->inferences = opened->errors = opened->lost = opened->slowest_time = opened->slowest.size = 0;
-	opened->latencies = xpt_latencies_create();
-	choice.pid = opened->row.pid;
-	choice.handle = opened->row.handle;
-	choice.name = opened->row.handle ? NULL : opened->row.name;
-	error = xpt_stream_create(screen->top->library, &options, &opened->stream);
-	if (!error)
-		error = xpt_stream_add(opened->stream, &choice) ?: xpt_stream_start(opened->stream);
-	else
-		opened->stream = NULL;
-	if (!error)
-		return;
-	close_program(screen);
-	snprintf(screen->notice, sizeof(screen->notice), "cannot open the program: %s", strerror(-error));
-}
-
-static void draw_slowest(const struct opened *opened, int line)
-{
-	const struct xpt_sample *sample = &opened->slowest;
-	char status[80] = "";
-
-	if (!sample->size) {
-		draw_line(line, "No inference has ended since it was opened.");
-		return;
-	}
-	draw_line(line, "Slowest inference since it was opened: number %" PRIu64 ", %.1f s ago, %.1f us",
-		  sample->number, (clock_monotonic() - sample->time[XPT_TIME_CALL_ENDS]) / 1e9,
-		  opened->slowest_time / 1e3);
-	if (sample->has_status)
-		snprintf(status, sizeof(status), ", status %" PRId64 "%s%s", sample->status,
-			 sample->status_name ? " " : "", sample->status_name ?: "");
-	draw_line(line + 1, "  thread %u%s%s", sample->tid, status, sample->failed ? " (error)" : "");
-	if (sample->has_states)
-		draw_line(line + 2, "  CPU %.1f us, waiting %.1f us (preempted %ux), blocked %.1f us (%ux)",
-			  sample->cpu_time / 1e3, sample->waited_time / 1e3, sample->involuntary_switches,
-			  sample->blocked_time / 1e3, sample->voluntary_switches);
-	if (sample->jobs)
-		draw_line(line + 3, "  %u device jobs: queued %.1f us, on the device %.1f us", sample->jobs,
-			  sample->queue_time / 1e3, sample->device_time / 1e3);
-}
-
-static void draw_program(struct screen *screen)
-{
-	struct opened *opened = &screen->opened;
-	const struct top_row *row = &opened->row;
-	XPT_OPTS(xpt_column_summary, summary);
-	int line = 5;
-
-	attrset(A_BOLD);
-	draw_line(1, "%s", row->name);
-	attrset(A_NORMAL);
-	draw_line(2, "%s %d  %s  0x%" PRIx64 "%s%s", row->process, row->pid, row->runtime, row->handle,
-		  *row->container ? "  container " : "", row->container);
-	pthread_mutex_lock(&opened->lock);
-	draw_line(3, "%" PRIu64 " inferences, %" PRIu64 " failed, %" PRIu64 " lost since it was opened",
-		  opened->inferences, opened->errors, opened->lost);
-	attrset(A_REVERSE | coloured(COLOUR_TITLE));
-	mvhline(line, 0, ' ', COLS);
-	draw_line(line++, "%-18s %9s %9s %9s %9s %9s %9s", "TIME us", "COUNT", "MIN", "MEAN", "P50", "P99", "MAX");
-	attrset(A_NORMAL);
-	for (size_t i = 0; opened->latencies && i < sizeof(times) / sizeof(*times); i++)
-		if (!xpt_latencies_get(opened->latencies, times[i].column, &summary))
-			draw_line(line++, "%-18s %9" PRIu64 " %9.1f %9.1f %9.1f %9.1f %9.1f", times[i].title,
-				  summary.count, summary.min, summary.mean, summary.p50, summary.p99, summary.max);
-	draw_slowest(opened, line + 1);
-	pthread_mutex_unlock(&opened->lock);
-}
-
-/* Lines that are on the screen; those before the first one are passed over. */
-static void draw_explanation(const struct screen *screen)
-{
-	const char *line = screen->explanation;
-	unsigned int number = 0;
-
-	for (int at = 1; *line && at < LINES - 1; number++) {
-		size_t length = strcspn(line, "\n");
-
-		if (number >= screen->explained)
-			draw_line(at++, "%.*s", (int)length, line);
-		line += length + (line[length] == '\n');
-	}
 }
 
 static void draw(struct screen *screen)
@@ -464,6 +278,12 @@ static void select_row(struct screen *screen, long row)
 }
 
 /* ---- keys ---- */
+
+static void open_selected(struct screen *screen)
+{
+	if (screen->count)
+		open_program(screen, &screen->rows[selected_row(screen)]);
+}
 
 static void set_filter(struct screen *screen)
 {
@@ -532,7 +352,7 @@ static void click(struct screen *screen)
 		return;
 	select_row(screen, (long)screen->first + event.y - 2);
 	if (event.bstate & BUTTON1_DOUBLE_CLICKED)
-		open_program(screen);
+		open_selected(screen);
 }
 
 static void move_selection(struct screen *screen, int key)
@@ -573,7 +393,7 @@ static void press_in_table(struct screen *screen, int key)
 	case '\n':
 	case '\r':
 	case KEY_ENTER:
-		open_program(screen);
+		open_selected(screen);
 		break;
 	default:
 		for (enum top_column column = 0; column < TOP_COLUMNS; column++)
@@ -583,8 +403,7 @@ static void press_in_table(struct screen *screen, int key)
 	}
 }
 
-/* *saved is filled in. False: nothing was saved, and the notice has the reason. */
-static bool save(struct screen *screen, struct xpt_saved *saved)
+bool save_window(struct screen *screen, struct xpt_saved *saved)
 {
 	int error;
 
@@ -601,56 +420,6 @@ static bool save(struct screen *screen, struct xpt_saved *saved)
 		snprintf(screen->notice, sizeof(screen->notice), "saved the last %.1f s as %.200s",
 			 (saved->end - saved->begin) / 1e9, saved->path);
 	return !error;
-}
-
-static void close_explanation(struct screen *screen)
-{
-	free(screen->explanation);
-	screen->explanation = NULL;
-}
-
-/* The last seconds of the program that is open, as `xputrace explain` has them. */
-static void explain(struct screen *screen)
-{
-	static struct xpt_saved saved;
-	const struct top_row *row = &screen->opened.row;
-	XPT_OPTS(xpt_program_choice, choice, .pid = row->pid, .handle = row->handle,
-		 .name = row->handle ? NULL : row->name);
-	XPT_OPTS(xpt_explain_options, options, .input = saved.path, .programs = &choice, .program_count = 1,
-		 .program_size = sizeof(choice), .most = 1);
-	struct xpt_explain *explanation = NULL;
-	int error;
-
-	if (!save(screen, &saved))
-		return;
-	error = xpt_explain_create(&options, &explanation);
-	close_explanation(screen);
-	if (!error)
-		error = xpt_explain_text(explanation, (unsigned int)COLS, &screen->explanation);
-	xpt_explain_destroy(explanation);
-	screen->explained = 0;
-	if (error)
-		snprintf(screen->notice, sizeof(screen->notice), "cannot explain it: %s",
-			 error == -ENOENT ? "it has not run in the last seconds" : strerror(-error));
-}
-
-static void press_in_explanation(struct screen *screen, int key)
-{
-	unsigned int page = LINES > 3 ? (unsigned int)LINES - 3 : 1, lines = 0;
-	long first = screen->explained;
-
-	for (const char *line = screen->explanation; (line = strchr(line, '\n')); line++)
-		lines++;
-	first += key == KEY_DOWN  ? 1 :
-		 key == KEY_UP	  ? -1 :
-		 key == KEY_NPAGE ? (long)page :
-		 key == KEY_PPAGE ? -(long)page :
-				    0;
-	if (key == KEY_HOME || first < 0)
-		first = 0;
-	if (key == KEY_END || first >= (long)lines)
-		first = lines > page ? lines - page : 0;
-	screen->explained = (unsigned int)first;
 }
 
 /* False: quit. */
@@ -685,9 +454,11 @@ static bool press(struct screen *screen, int key)
 	else if (screen->opened.row.id && back)
 		close_program(screen);
 	else if (key == 's')
-		save(screen, &saved);
+		save_window(screen, &saved);
 	else if (screen->opened.row.id && key == 'e')
-		explain(screen);
+		explain_program(screen);
+	else if (screen->opened.row.id && key == 'S' && takes_stacks(screen->top))
+		screen->stacks_only = !screen->stacks_only;
 	else if (!screen->opened.row.id)
 		press_in_table(screen, key);
 	return true;
