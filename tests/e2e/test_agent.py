@@ -14,7 +14,9 @@ import subprocess
 import urllib.parse
 import urllib.request
 
-from harness import WAITING, XPUTRACE, Process, Skip, need, run, scratch, standin, wait_until, workload_path
+from devices import check, covered
+from harness import (SLOW, WAITING, XPUTRACE, Process, Skip, Workload, has_tracepoint, need, run, scratch, standin,
+                     wait_until, workload_path)
 from reports import made_by, write_names
 from test_tokens import PATIENT, batches
 from test_top import failures
@@ -199,6 +201,54 @@ def test_overflow_and_names():
         workload.results()
         said = {name.decode("utf-8", "replace") for name in names}
         wait_until(lambda: said <= set(by_program(agent.samples())), "every name is a label")
+
+
+def shares(jobs):
+    """ns that each process had the engine: of n jobs that run at once each has 1/n of the time."""
+    times = sorted({job[name] for job in jobs for name in ("started_ns", "finished_ns")})
+    had = collections.Counter()
+    for begin, end in zip(times, times[1:]):
+        running = [job["pid"] for job in jobs if job["started_ns"] <= begin and end <= job["finished_ns"]]
+        for pid in running:
+            had[pid] += (end - begin) / len(running)
+    return had
+
+
+def test_shared_device():
+    """Two processes on one engine: jobs, time and queue time of each are as the device reports them, and together no more than the
+    engine was busy."""
+    if not has_tracepoint("syscalls:sys_enter_kcmp"):
+        raise Skip("the kernel has no syscalls:sys_enter_kcmp")
+    description = os.path.join(os.path.dirname(os.path.abspath(__file__)), "emulated.json")
+    device, folder = os.getpid(), scratch()
+    workloads = []
+    for name, calls in (("sharer-one", 60), ("sharer-two", 25)):
+        os.symlink(workload_path("workload"), os.path.join(folder, name))
+        workloads.append(Workload([os.path.join(folder, name), "nrt", "--device", "emulated:device=%d" % device, "--duration-us", "5000",
+                                   "--calls", str(calls), "--jobs", "2", "--threads", "2", "--engines", "1", "--wait-for-go"]))
+    with watching("--budget", "none", "--driver", description, "--drivers", "emulated",
+                  pids=[workload.pid for workload in workloads]) as agent:
+        for workload in workloads:
+            workload.go()
+        names, jobs = {}, []
+        for workload, name in zip(workloads, ("sharer-one", "sharer-two")):
+            names[workload.pid] = name
+            jobs += check(workload.results())
+
+        def found(metric):
+            return {labels["process"]: value for labels, value in agent.samples()["xputrace_process_device_" + metric]
+                    if labels["driver"] == "emulated" and labels["hw_id"] == str((1 << 30) + device)}
+
+        made = collections.Counter(names[job["pid"]] for job in jobs)
+        wait_until(lambda: found("jobs_total") == made, "all jobs are there: %s" % made)
+        time, queue = found("seconds_total"), found("queue_seconds_total")
+        assert set(time) == set(queue) == set(made), (time, queue)
+        assert sum(time.values()) <= 1.02 * covered((job["started_ns"], job["finished_ns"]) for job in jobs) / 1e9 + 0.01 * SLOW
+        for pid, had in shares(jobs).items():
+            waited = sum(job["started_ns"] - job["queued_ns"] for job in jobs if job["pid"] == pid)
+            assert abs(time[names[pid]] - had / 1e9) < 0.1 * had / 1e9 + 0.01 * SLOW, (names[pid], time, had)
+            assert abs(queue[names[pid]] - waited / 1e9) < 0.1 * waited / 1e9 + 0.01 * SLOW, (names[pid], queue, waited)
+        assert not any("pid" in labels for each in agent.samples().values() for labels, _ in each)
 
 
 def test_kernels():

@@ -10,6 +10,7 @@
 #include <xputrace/profile_report.h>
 #include <xputrace/session.h>
 
+#include "base/core/exposition.h"
 #include "base/core/text.h"
 
 /* ---- metrics.c: the figures; functions may be called from any thread ---- */
@@ -26,6 +27,29 @@ void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *ses
 void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struct text *text);
 /* Changes with each update. */
 uint64_t agent_metrics_version(struct agent_metrics *metrics);
+
+/* ---- devices.c: what processes have of devices ---- */
+
+#define AGENT_DEVICES_MAX 64
+
+struct agent_devices;
+
+/* A device of this machine, with its use as a whole. */
+struct agent_device {
+	int index; /* as in xpt_device_info */
+	char address[64];
+	const struct text *labels;
+	double busy; /* s, in the interval; negative: not known */
+};
+
+/* max_series: of each device. 0 or -ENOMEM. */
+int agent_devices_create(size_t max_series, struct agent_devices **result);
+void agent_devices_free(struct agent_devices *devices); /* NULL is allowed */
+/* An interval has passed. now: s since 1970. */
+void agent_devices_update(struct agent_devices *devices, struct xpt_session *session, const struct agent_device *known,
+			  size_t count, double now);
+/* started: s since 1970, when counters began that have no begin of their own. */
+void agent_devices_render(const struct agent_devices *devices, struct exposition *to, double started);
 
 /* ---- http.c: the server ---- */
 

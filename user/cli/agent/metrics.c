@@ -108,13 +108,14 @@ enum figure { BUSY, JOBS, MEMORY, ENERGY, FREQUENCY, FIGURES };
 
 static const char *const figure_names[FIGURES] = { "busy", "jobs", "memory_used", "energy", "frequency" };
 
-#define DEVICES_MAX 64
 #define CAUSES_MAX 32
 #define PLACES_MAX 65536
 
 struct device {
 	struct text labels;
-	struct xpt_counters *counters;
+	struct xpt_counters *counters; /* NULL: it has none */
+	int index;
+	char address[64];
 	uint64_t read; /* ns, CLOCK_MONOTONIC */
 	double figures[FIGURES];
 	double busy; /* s */
@@ -137,8 +138,9 @@ struct agent_metrics {
 	bool kernels;
 	struct series_table series;
 	struct keyed_table places;
-	struct device devices[DEVICES_MAX];
+	struct device devices[AGENT_DEVICES_MAX];
 	size_t device_count;
+	struct agent_devices *shares;
 	struct cause causes[CAUSES_MAX];
 	size_t cause_count;
 	struct xpt_session_status status;
@@ -158,12 +160,12 @@ static int on_device(void *context, const struct xpt_device_info *info)
 	struct agent_metrics *metrics = context;
 	struct device *device = &metrics->devices[metrics->device_count];
 
-	if (metrics->device_count == DEVICES_MAX)
+	if (metrics->device_count == AGENT_DEVICES_MAX)
 		return 1;
 	*device = (struct device){ .counters = device_counters_start(info->index, figure_names, FIGURES),
-				   .read = clock_monotonic() };
-	if (!device->counters)
-		return 0;
+				   .read = clock_monotonic(),
+				   .index = info->index };
+	snprintf(device->address, sizeof(device->address), "%.63s", info->address);
 	for (size_t i = 0; i < FIGURES; i++)
 		device->figures[i] = NAN;
 	label_add(&device->labels, "hw_id", info->address);
@@ -196,13 +198,33 @@ static void note_figure(struct device *device, enum figure figure, const struct 
 static void read_device(struct device *device)
 {
 	struct xpt_counter_value values[FIGURES];
-	size_t count = xpt_counters_count(device->counters);
+	size_t count = device->counters ? xpt_counters_count(device->counters) : 0;
 
+	if (!count)
+		return;
 	xpt_counters_poll(device->counters, values, sizeof(values[0]));
 	for (size_t i = 0; i < count; i++)
 		for (enum figure figure = 0; figure < FIGURES; figure++)
 			if (!strcmp(xpt_counters_info(device->counters, i)->name, figure_names[figure]))
 				note_figure(device, figure, &values[i]);
+}
+
+/* Whoever shares them, too. */
+static void read_devices(struct agent_metrics *metrics, struct xpt_session *session, double now)
+{
+	struct agent_device known[AGENT_DEVICES_MAX];
+
+	for (size_t i = 0; i < metrics->device_count; i++) {
+		struct device *device = &metrics->devices[i];
+		double busy = device->busy;
+
+		read_device(device);
+		known[i] = (struct agent_device){ .index = device->index,
+						  .labels = &device->labels,
+						  .busy = isnan(device->figures[BUSY]) ? -1 : device->busy - busy };
+		memcpy(known[i].address, device->address, sizeof(known[i].address));
+	}
+	agent_devices_update(metrics->shares, session, known, metrics->device_count, now);
 }
 
 /* ---- reports ---- */
@@ -357,8 +379,7 @@ void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *ses
 	pthread_mutex_lock(&metrics->lock);
 	for (size_t i = 0; i < report->program_count; i++)
 		add_program(metrics, XPT_AT(report->programs, report->program_size, i), now);
-	for (size_t i = 0; i < metrics->device_count; i++)
-		read_device(&metrics->devices[i]);
+	read_devices(metrics, session, now);
 	note_status(metrics, session);
 	xpt_session_losses(session, on_loss, metrics);
 	metrics->reported = now;
@@ -571,6 +592,7 @@ void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struc
 	pthread_mutex_lock(&metrics->lock);
 	render_programs(metrics, &to);
 	render_devices(metrics, &to);
+	agent_devices_render(metrics->shares, &to, metrics->started);
 	render_session(metrics, &to);
 	render_agent(metrics, &to);
 	exposition_end(&to);
@@ -598,7 +620,9 @@ int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics *
 						 .bounds = bounds,
 						 .bound_count = BOUNDS };
 	label_add(&overflow, "program", "other");
-	error = overflow.error ?: series_init(&metrics->series, &overflow);
+	error = overflow.error					 ?:
+			series_init(&metrics->series, &overflow) ?:
+								   agent_devices_create(max_series, &metrics->shares);
 	text_free(&overflow);
 	if (error) {
 		agent_metrics_free(metrics);
@@ -619,6 +643,7 @@ void agent_metrics_free(struct agent_metrics *metrics)
 	}
 	for (size_t i = 0; i < metrics->cause_count; i++)
 		text_free(&metrics->causes[i].labels);
+	agent_devices_free(metrics->shares);
 	keyed_free(&metrics->places);
 	series_free(&metrics->series);
 	free(metrics);
