@@ -251,6 +251,23 @@ def test_shared_device():
         assert not any("pid" in labels for each in agent.samples().values() for labels, _ in each)
 
 
+def test_stale():
+    """Series of a process that has ended go, and those of others count on."""
+    one, other = (standin("nrt", "--calls", 20), standin("hip", "--calls", 0, "--rate", 50))
+    with watching("--stale-after", "1s", "--budget", "none", pids=[one.pid, other.pid]) as agent:
+        other.go()
+        one.go()
+        made = made_programs(one.results())
+        wait_until(lambda: by_program(agent.samples(), runtime="nrt") == made, "all inferences are there")
+        before = by_program(agent.samples(), runtime="hip")
+        wait_until(lambda: not by_program(agent.samples(), runtime="nrt"), "the series have gone")
+        samples = agent.samples()
+        assert samples["xputrace_series_removed_total"][0][1] == len(made) and samples["xputrace_series"][0][1] >= 1
+        after = by_program(samples, runtime="hip")
+        assert after.keys() == before.keys() and all(after[name] >= before[name] for name in before), (before, after)
+        other.stop()
+
+
 def test_kernels():
     """Names of kernels are labels only where that is asked for."""
     workload = standin("hip", "--calls", 50)

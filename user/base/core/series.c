@@ -84,8 +84,10 @@ struct series *series_get(struct series_table *table, const struct text *labels,
 	for (struct map_node *node = map_find(&table->map, first, second); node; node = map_next(node)) {
 		series = container_of(node, struct series, node);
 		if (series->labels.length == labels->length &&
-		    !memcmp(series->labels.data, labels->data, labels->length))
+		    !memcmp(series->labels.data, labels->data, labels->length)) {
+			series->used = table->clock;
 			return series;
+		}
 	}
 	if (table->count >= table->most)
 		return drop(table, first, now);
@@ -98,8 +100,25 @@ struct series *series_get(struct series_table *table, const struct text *labels,
 		release(series);
 		return NULL;
 	}
+	series->used = table->clock;
 	table->all[table->count++] = series;
 	return series;
+}
+
+void series_remove_stale(struct series_table *table, __u64 age)
+{
+	for (size_t i = 0; i < table->count;) {
+		struct series *series = table->all[i];
+
+		if (series->users || table->clock < series->used || table->clock - series->used <= age) {
+			i++;
+			continue;
+		}
+		map_remove(&table->map, &series->node);
+		table->all[i] = table->all[--table->count];
+		table->removed++;
+		release(series);
+	}
 }
 
 void series_add(struct series *series, size_t value, double amount)

@@ -18,11 +18,12 @@
 
 #define INTERVAL 5000000000ull /* ns */
 #define SERIES 2000
-#define TEXTFILE_MODE 0644 /* node_exporter is another user */
+#define STALE 600000000000ull /* ns */
+#define TEXTFILE_MODE 0644    /* node_exporter is another user */
 
 struct agent {
 	struct session_options session; /* first: see session.h */
-	uint64_t interval, max_series;
+	uint64_t interval, max_series, stale;
 	const char *listen, *textfile; /* NULL: no file */
 	bool kernels;
 
@@ -70,6 +71,9 @@ static const struct option_entry entries[] = {
 	{ 0, "max-series", "N",
 	  "sets of labels of programs that are kept apart (default 2000);\nprogram=\"other\" has the rest",
 	  OPTION_NUMBER, FIELD(max_series), .min = 1, .max = 100000 },
+	{ 0, "stale-after", "TIME",
+	  "remove series of programs and processes that have ended and\ndid nothing for so long, 1s to 1d (default 10m)",
+	  OPTION_DURATION, FIELD(stale), .min = 1000000000, .max = 86400000000000 },
 	{ 0, "kernels", NULL,
 	  "give each kernel of CUDA, HIP, OpenCL... series of its own,\nnot only program=\"kernels\"", OPTION_FLAG,
 	  FIELD(kernels) },
@@ -197,7 +201,10 @@ static int trace(struct agent *agent)
 static int run(struct agent *agent)
 {
 	XPT_OPTS(xpt_session_options, options, WATCH_OPTIONS(&agent->session));
-	int result = exit_status(agent_metrics_create(agent->max_series, agent->kernels, &agent->metrics));
+	const struct agent_metrics_options metrics_options = { .max_series = agent->max_series,
+							       .kernels = agent->kernels,
+							       .stale = agent->stale };
+	int result = exit_status(agent_metrics_create(&metrics_options, &agent->metrics));
 
 	if (!result && strcmp(agent->listen, "none") != 0 &&
 	    agent_server_create(agent->listen, agent->metrics, &agent->server))
@@ -222,6 +229,7 @@ int command_agent(int argc, char **argv)
 		.session.budget = XPT_BUDGET_CONTINUOUS,
 		.interval = INTERVAL,
 		.max_series = SERIES,
+		.stale = STALE,
 		.listen = AGENT_LISTEN,
 	};
 	int result = session_options_parse(&line, argc, argv, &agent);

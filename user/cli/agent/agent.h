@@ -17,8 +17,14 @@
 
 struct agent_metrics;
 
-/* kernels: each kernel has a series of its own, too. 0 or -ENOMEM. */
-int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics **result);
+struct agent_metrics_options {
+	size_t max_series;
+	bool kernels;	/* each kernel has a series of its own */
+	uint64_t stale; /* ns without anything new after which series of what has ended are removed */
+};
+
+/* 0 or -ENOMEM. */
+int agent_metrics_create(const struct agent_metrics_options *options, struct agent_metrics **result);
 void agent_metrics_free(struct agent_metrics *metrics);
 /* Adds a report, and reads devices and the state of the session. */
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
@@ -43,7 +49,7 @@ struct agent_device {
 };
 
 /* max_series: of each device. 0 or -ENOMEM. */
-int agent_devices_create(size_t max_series, struct agent_devices **result);
+int agent_devices_create(const struct agent_metrics_options *options, struct agent_devices **result);
 void agent_devices_free(struct agent_devices *devices); /* NULL is allowed */
 /* An interval has passed. now: s since 1970. */
 void agent_devices_update(struct agent_devices *devices, struct xpt_session *session, const struct agent_device *known,

@@ -62,7 +62,7 @@ struct person {
 
 struct agent_devices {
 	struct xpt_device_usage *usage; /* NULL: no driver keeps accounts */
-	size_t max_series;
+	struct agent_metrics_options options;
 	struct shared_device **all;
 	size_t count;
 	struct keyed_table taken, people;
@@ -102,7 +102,7 @@ static struct shared_device *device_create(struct agent_devices *devices, const 
 
 	if (!device)
 		return NULL;
-	device->series = (struct series_table){ .most = devices->max_series, .value_count = VALUES };
+	device->series = (struct series_table){ .most = devices->options.max_series, .value_count = VALUES };
 	device->driver = strdup(driver);
 	device->address = strdup(address);
 	if (labels) {
@@ -408,10 +408,14 @@ void agent_devices_update(struct agent_devices *devices, struct xpt_session *ses
 	if (session)
 		xpt_session_queues(session, on_queue, devices);
 	find_totals(devices, elapsed);
-	for (size_t i = 0; i < devices->count; i++)
+	for (size_t i = 0; i < devices->count; i++) {
+		devices->all[i]->series.clock = time;
 		clear_memory(devices->all[i]);
+	}
 	for (size_t i = 0; i < devices->part_count; i++)
 		add_part(devices, &devices->parts[i], now);
+	for (size_t i = 0; i < devices->count; i++)
+		series_remove_stale(&devices->all[i]->series, devices->options.stale);
 }
 
 /* ---- all of them as text ---- */
@@ -464,13 +468,13 @@ void agent_devices_render(const struct agent_devices *devices, struct exposition
 
 /* ---- begin and end ---- */
 
-int agent_devices_create(size_t max_series, struct agent_devices **result)
+int agent_devices_create(const struct agent_metrics_options *options, struct agent_devices **result)
 {
 	struct agent_devices *devices = calloc(1, sizeof(*devices));
 
 	if (!devices)
 		return -ENOMEM;
-	devices->max_series = max_series;
+	devices->options = *options;
 	keyed_init(&devices->taken, QUEUE_USES_MAX, NULL, NULL);
 	keyed_init(&devices->people, PROCESSES_MAX, NULL, NULL);
 	if (xpt_device_usage_create(&devices->usage))

@@ -128,14 +128,15 @@ struct cause {
 
 /* In which container the process of a program is: it may have ended when its last report comes. */
 struct place {
-	struct keyed keyed; /* first; by the ID of the program */
+	struct keyed keyed;    /* first; by the ID of the program */
+	struct series *series; /* that it has been put into last, as one of its users; NULL: none */
 	struct cgroup_ids ids;
 };
 
 struct agent_metrics {
 	pthread_mutex_t lock;
 	uint64_t version;
-	bool kernels;
+	struct agent_metrics_options options;
 	struct series_table series;
 	struct keyed_table places;
 	struct device devices[AGENT_DEVICES_MAX];
@@ -229,27 +230,49 @@ static void read_devices(struct agent_metrics *metrics, struct xpt_session *sess
 
 /* ---- reports ---- */
 
+/* The series may be stale from now on. */
+static void place_release(void *context, struct keyed *entry)
+{
+	struct place *place = container_of(entry, struct place, keyed);
+
+	(void)context;
+	if (place->series)
+		place->series->users--;
+	free(place);
+}
+
+/* The program lives: series is not stale, even if it does nothing. */
+static void place_use(struct place *place, struct series *series)
+{
+	if (place->series == series)
+		return;
+	if (place->series)
+		place->series->users--;
+	place->series = series;
+	series->users++;
+}
+
 /* NULL: no memory. */
-static struct cgroup_ids *ids_of(struct agent_metrics *metrics, const struct xpt_program_report *program)
+static struct place *place_of(struct agent_metrics *metrics, const struct xpt_program_report *program)
 {
 	struct keyed *found = keyed_find(&metrics->places, program->id, 0);
 	struct place *place = found ? container_of(found, struct place, keyed) : calloc(1, sizeof(*place));
 
 	if (!place || found)
-		return place ? &place->ids : NULL;
+		return place;
 	if (keyed_add(&metrics->places, &place->keyed, 0, program->id, 0)) {
 		free(place);
 		return NULL;
 	}
 	if (program->pid > 0)
 		cgroup_read(&place->ids, program->pid);
-	return &place->ids;
+	return place;
 }
 
 /* NULL: no memory. */
 static struct series *series_of(struct agent_metrics *metrics, const struct xpt_program_report *program, double now)
 {
-	const struct cgroup_ids *ids = program->id ? ids_of(metrics, program) : NULL;
+	struct place *place = program->id ? place_of(metrics, program) : NULL;
 	struct series *series = NULL;
 	struct text labels = {};
 	char name[LABEL_BYTES_MAX + 1];
@@ -258,14 +281,16 @@ static struct series *series_of(struct agent_metrics *metrics, const struct xpt_
 	if (!program->id)
 		return metrics->series.overflow;
 	snprintf(name, sizeof(name), "%.*s", (int)text_cut(given, text_unnumbered(given), LABEL_BYTES_MAX), given);
-	label_add(&labels, "program", program->is_kernel && !metrics->kernels ? "kernels" : name);
+	label_add(&labels, "program", program->is_kernel && !metrics->options.kernels ? "kernels" : name);
 	label_add(&labels, "runtime", program->runtime);
 	label_add(&labels, "process", program->process);
-	label_add(&labels, "container", ids ? ids->container : NULL);
-	label_add(&labels, "pod_uid", ids ? ids->pod : NULL);
+	label_add(&labels, "container", place ? place->ids.container : NULL);
+	label_add(&labels, "pod_uid", place ? place->ids.pod : NULL);
 	if (!labels.error)
 		series = series_get(&metrics->series, &labels, now);
 	text_free(&labels);
+	if (series && place)
+		place_use(place, series);
 	return series;
 }
 
@@ -377,8 +402,10 @@ void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *ses
 	double now = (double)report->end_realtime / 1e9;
 
 	pthread_mutex_lock(&metrics->lock);
+	metrics->series.clock = report->end;
 	for (size_t i = 0; i < report->program_count; i++)
 		add_program(metrics, XPT_AT(report->programs, report->program_size, i), now);
+	series_remove_stale(&metrics->series, metrics->options.stale);
 	read_devices(metrics, session, now);
 	note_status(metrics, session);
 	xpt_session_losses(session, on_loss, metrics);
@@ -561,6 +588,13 @@ static void render_agent(const struct agent_metrics *metrics, struct exposition 
 		   (struct metric){ "xputrace_series_dropped", NULL,
 				    "Label sets beyond --max-series, which are in the program other.", METRIC_COUNTER },
 		   (double)metrics->series.dropped, metrics->started);
+	render_one(
+		to,
+		(struct metric){
+			"xputrace_series_removed", NULL,
+			"Label sets of programs that had ended and did nothing for --stale-after: they have no series any more.",
+			METRIC_COUNTER },
+		(double)metrics->series.removed, metrics->started);
 	render_one(to,
 		   (struct metric){ "xputrace_process_cpu_seconds", "seconds", "CPU time of the agent.",
 				    METRIC_COUNTER },
@@ -601,7 +635,7 @@ void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struc
 
 /* ---- begin and end ---- */
 
-int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics **result)
+int agent_metrics_create(const struct agent_metrics_options *options, struct agent_metrics **result)
 {
 	struct agent_metrics *metrics = calloc(1, sizeof(*metrics));
 	struct text overflow = {};
@@ -610,11 +644,11 @@ int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics *
 	if (!metrics)
 		return -ENOMEM;
 	pthread_mutex_init(&metrics->lock, NULL);
-	keyed_init(&metrics->places, PLACES_MAX, NULL, NULL);
-	metrics->kernels = kernels;
+	keyed_init(&metrics->places, PLACES_MAX, place_release, NULL);
+	metrics->options = *options;
 	metrics->overhead = NAN;
 	metrics->started = realtime();
-	metrics->series = (struct series_table){ .most = max_series,
+	metrics->series = (struct series_table){ .most = options->max_series,
 						 .value_count = VALUES,
 						 .histogram_count = HISTOGRAMS,
 						 .bounds = bounds,
@@ -622,7 +656,7 @@ int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics *
 	label_add(&overflow, "program", "other");
 	error = overflow.error					 ?:
 			series_init(&metrics->series, &overflow) ?:
-								   agent_devices_create(max_series, &metrics->shares);
+								   agent_devices_create(options, &metrics->shares);
 	text_free(&overflow);
 	if (error) {
 		agent_metrics_free(metrics);
