@@ -78,7 +78,7 @@ PACKAGES := libbpf libdw libelf libcjson libpcre2-8 libtraceevent libcrypto zlib
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 # Of the command alone.
-CLI_LIBS = $(call memo,CLI_LIBS,$(PKG_CONFIG) --libs ncursesw libmicrohttpd 2>/dev/null)
+CLI_LIBS = $(call memo,CLI_LIBS,$(PKG_CONFIG) --libs ncursesw libmicrohttpd libcurl 2>/dev/null)
 LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
@@ -177,7 +177,7 @@ $(BUILD)/tools: Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)for tool in $(firstword $(CC)) $(CLANG) $(OBJCOPY); do \
 		command -v $$tool >/dev/null || { echo "$$tool is missing: make deps installs it" >&2; exit 1; }; done
-	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' 'libdw >= 0.188' libelf libcjson libtraceevent libmicrohttpd libcrypto zlib sqlite3 || \
+	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' 'libdw >= 0.188' libelf libcjson libtraceevent libmicrohttpd libcurl libcrypto zlib sqlite3 || \
 		{ echo "a library is missing: make deps$(if $(CROSS),-$(ARCH)) installs it" >&2; exit 1; }
 	$(Q)test -n '$(BPFTOOL)' || { echo "bpftool is missing: make deps installs it" >&2; exit 1; }
 	$(Q)touch $@

@@ -13,7 +13,7 @@ have() {
 }
 
 build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libdw-dev libelf-dev libcjson-dev libzydis-dev libiberty-dev libpcre2-dev
-	libtraceevent-dev libncurses-dev libmicrohttpd-dev libssl-dev zlib1g-dev libsqlite3-dev doxygen"
+	libtraceevent-dev libncurses-dev libmicrohttpd-dev libcurl4-openssl-dev libssl-dev zlib1g-dev libsqlite3-dev doxygen"
 workload="$build python3 g++ ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
 test="$demo libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas socat tmux chromium prometheus"
@@ -27,7 +27,7 @@ vm) packages="$workload qemu-system-x86 busybox-static kmod e2fsprogs xz-utils z
 bench) packages="$test bpftrace" ;;
 lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libdw-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
-	libzydis-dev:arm64 libiberty-dev:arm64 libpcre2-dev:arm64 libtraceevent-dev:arm64 libncurses-dev:arm64 libmicrohttpd-dev:arm64 libssl-dev:arm64 zlib1g-dev:arm64 libsqlite3-dev:arm64" ;;
+	libzydis-dev:arm64 libiberty-dev:arm64 libpcre2-dev:arm64 libtraceevent-dev:arm64 libncurses-dev:arm64 libmicrohttpd-dev:arm64 libcurl4-openssl-dev:arm64 libssl-dev:arm64 zlib1g-dev:arm64 libsqlite3-dev:arm64" ;;
 *)
 	echo "usage: deps.sh build|workload|demo|test|torch|vm|bench|lint|arm64" >&2
 	exit 2
@@ -52,7 +52,7 @@ if ! have apt-get; then
 	for tool in gcc make clang bpftool pkg-config $tools; do
 		have "$tool" || missing="$missing $tool"
 	done
-	for library in libbpf libdw libelf libcjson libpcre2-8 libtraceevent ncursesw libmicrohttpd libcrypto zlib sqlite3 $libraries; do
+	for library in libbpf libdw libelf libcjson libpcre2-8 libtraceevent ncursesw libmicrohttpd libcurl libcrypto zlib sqlite3 $libraries; do
 		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
 	done
 	# Older versions of it come without a description for pkg-config.
@@ -63,8 +63,8 @@ if ! have apt-get; then
 Missing:$missing
 Install these, then run the same command again:
   Fedora: dnf install gcc gcc-c++ make clang compiler-rt bpftool pkgconf libbpf-devel elfutils-devel elfutils-libelf-devel \\
-          cjson-devel zydis-devel binutils-devel pcre2-devel libtraceevent-devel ncurses-devel libmicrohttpd-devel openssl-devel zlib-devel sqlite-devel python3 criterion-devel ocl-icd-devel pocl nodejs npm
-  Arch:   pacman -S gcc make clang compiler-rt bpf pkgconf libbpf libelf cjson zydis pcre2 libtraceevent ncurses libmicrohttpd openssl zlib sqlite python \\
+          cjson-devel zydis-devel binutils-devel pcre2-devel libtraceevent-devel ncurses-devel libmicrohttpd-devel libcurl-devel openssl-devel zlib-devel sqlite-devel python3 criterion-devel ocl-icd-devel pocl nodejs npm
+  Arch:   pacman -S gcc make clang compiler-rt bpf pkgconf libbpf libelf cjson zydis pcre2 libtraceevent ncurses libmicrohttpd curl openssl zlib sqlite python \\
           ocl-icd opencl-headers pocl nodejs npm, and criterion from the AUR
 EOF
 	exit 1

@@ -13,8 +13,8 @@
 
 #include <xputrace/merge.h>
 
+#include "base/format/protobuf.h"
 #include "base/file/file.h"
-#include "report/perfetto/packet.h"
 #include "tests/fuzz/require.h"
 
 #define TRACES_MAX 3

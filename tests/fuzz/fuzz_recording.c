@@ -21,11 +21,11 @@
 
 #include <xputrace/report.h>
 
+#include "base/format/protobuf.h"
 #include "base/file/file.h"
 #include "model/stream/records.h"
 #include "record/format.h"
 #include "record/recording.h"
-#include "report/perfetto/packet.h"
 #include "tests/fuzz/require.h"
 
 #define INPUT_MAX (256u << 10)

@@ -16,7 +16,7 @@ import sys
 ORDER = ["base", "code", "describe", "target", "stack", "kern", "model", "record", "counter", "report", "profile", "analysis", "page", "control",
          "session", "cli"]
 INSIDE = {
-    "base": ["core", "file"],
+    "base": ["core", "format", "file"],
     "code": ["format", "store"],
     "describe": ["reader", "runtime", "driver"],
     "target": ["elf", "tracepoint", "process", "probe"],

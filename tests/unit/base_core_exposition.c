@@ -37,6 +37,27 @@ Test(base_core_exposition, labels)
 	text_free(&labels);
 }
 
+Test(base_core_exposition, labels_back)
+{
+	static const char *const values[] = { "x", "quote\" back\\slash line\nbreak\ttab,=", "caf\xc3\xa9" };
+	static const char *const names[] = { "a", "bb", "c_c" };
+	struct text labels = {}, value = {};
+	const char *at, *name;
+	size_t length, i = 0;
+
+	for (i = 0; i < 3; i++)
+		label_add(&labels, names[i], values[i]);
+	at = labels.data;
+	for (i = 0; label_next(&at, labels.data + labels.length, &name, &length, &value); i++) {
+		cr_assert_lt(i, 3);
+		cr_expect(length == strlen(names[i]) && !memcmp(name, names[i], length));
+		cr_expect(value.length == strlen(values[i]) && !memcmp(value.data, values[i], value.length));
+	}
+	cr_expect_eq(i, 3);
+	text_free(&value);
+	text_free(&labels);
+}
+
 static void render(struct text *text, bool openmetrics)
 {
 	static const struct metric counter = { "x_runs", NULL, "Runs.", METRIC_COUNTER };

@@ -39,6 +39,25 @@ void label_add(struct text *labels, const char *name, const char *value)
 	text_literal(labels, "\"");
 }
 
+bool label_next(const char **at, const char *end, const char **name, size_t *name_length, struct text *value)
+{
+	const char *equals = *at < end ? memchr(*at, '=', (size_t)(end - *at)) : NULL;
+
+	if (!equals)
+		return false;
+	*name = *at;
+	*name_length = (size_t)(equals - *at);
+	text_clear(value, ~(size_t)0);
+	for (equals += 2; equals < end && *equals != '"'; equals++) {
+		if (*equals == '\\' && ++equals < end && *equals == 'n')
+			text_literal(value, "\n");
+		else if (equals < end)
+			text_bytes(value, equals, 1);
+	}
+	*at = end - equals > 2 ? equals + 2 : end;
+	return true;
+}
+
 /* ---- the format that is asked for ---- */
 
 /* The quality of one range of the header, 0 to 1. */
@@ -105,6 +124,10 @@ void exposition_family(struct exposition *exposition, const struct metric *metri
 					 { "# UNIT ", metric->unit } };
 
 	exposition->metric = metric;
+	if (exposition->sink) {
+		exposition->sink->family(exposition->sink, metric);
+		return;
+	}
 	for (size_t i = 0; i < (exposition->openmetrics && metric->unit ? 3 : 2); i++) {
 		text_string(exposition->out, lines[i][0]);
 		text_string(exposition->out, metric->name);
@@ -150,6 +173,10 @@ void exposition_value(struct exposition *exposition, const struct text *labels, 
 {
 	bool counter = exposition->metric->type == METRIC_COUNTER;
 
+	if (exposition->sink) {
+		exposition->sink->value(exposition->sink, labels, value, created);
+		return;
+	}
 	add_sample(exposition, counter ? "_total" : "", labels, "", 0, value);
 	if (counter)
 		add_created(exposition, labels, created);
@@ -161,6 +188,10 @@ void exposition_histogram(struct exposition *exposition, const struct text *labe
 	char room[64];
 	__u64 count = 0;
 
+	if (exposition->sink) {
+		exposition->sink->histogram(exposition->sink, labels, histogram, created);
+		return;
+	}
 	for (size_t i = 0; i <= histogram->bound_count; i++) {
 		struct text le = { .data = room, .capacity = sizeof(room) };
 
@@ -180,6 +211,6 @@ void exposition_histogram(struct exposition *exposition, const struct text *labe
 
 void exposition_end(struct exposition *exposition)
 {
-	if (exposition->openmetrics)
+	if (exposition->openmetrics && !exposition->sink)
 		text_literal(exposition->out, "# EOF\n");
 }

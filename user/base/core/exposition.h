@@ -19,6 +19,12 @@
 /* Appends name="value" to labels, with a comma where something is before it: valid UTF-8, escaped. "" and NULL add nothing. */
 void label_add(struct text *labels, const char *name, const char *value);
 
+/*
+ * Takes apart what label_add() has made: *at is its first byte at the beginning. The name lies in it; value becomes the text
+ * without escapes. False: there are no more.
+ */
+bool label_next(const char **at, const char *end, const char **name, size_t *name_length, struct text *value);
+
 /* Whether an Accept header (NULL: none) prefers OpenMetrics to the text format, by its quality values. */
 bool exposition_wants_openmetrics(const char *accept);
 
@@ -39,10 +45,19 @@ struct histogram {
 	double sum;
 };
 
+/* Another format: gets what the functions below are called with. */
+struct exposition_sink {
+	void (*family)(struct exposition_sink *sink, const struct metric *metric);
+	void (*value)(struct exposition_sink *sink, const struct text *labels, double value, double created);
+	void (*histogram)(struct exposition_sink *sink, const struct text *labels, const struct histogram *histogram,
+			  double created);
+};
+
 struct exposition {
 	struct text *out;
 	bool openmetrics;
-	const struct metric *metric; /* the family that samples are of */
+	struct exposition_sink *sink; /* instead of the text; NULL: none */
+	const struct metric *metric;  /* the family that samples are of */
 };
 
 /* The head of a family. */

@@ -33,6 +33,15 @@ int thread_start(pthread_t *thread, void *(*run)(void *), void *context, const c
 	return -error;
 }
 
+int thread_drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return syscall(SYS_capset, &header, none) ? -errno : 0;
+}
+
 unsigned int cpus_allowed(void)
 {
 	cpu_set_t set;

@@ -9,6 +9,9 @@
 /* A thread that gets none of the program's signals. name: at most 15 bytes. 0 or -errno. */
 int thread_start(pthread_t *thread, void *(*run)(void *), void *context, const char *name);
 
+/* From here on the calling thread, and those that it starts, have no capabilities, and get none by exec. 0 or -errno. */
+int thread_drop_capabilities(void);
+
 /* CPUs that the calling thread may use; 0: not known. */
 unsigned int cpus_allowed(void);
 

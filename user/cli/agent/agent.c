@@ -25,11 +25,14 @@ struct agent {
 	struct session_options session; /* first: see session.h */
 	uint64_t interval, max_series, stale;
 	const char *listen, *textfile; /* NULL: no file */
+	const char *otlp;	       /* NULL: as the environment has it */
+	uint64_t otlp_queue;
 	bool kernels;
 
 	struct xpt_session *library;
 	struct agent_metrics *metrics;
 	struct agent_server *server; /* NULL: nobody listens */
+	struct agent_push *push;     /* NULL: nobody gets them */
 	int textfile_error;	     /* of the latest attempt, so that it is reported once */
 };
 
@@ -56,6 +59,15 @@ static bool take_textfile(void *field, const char *value, const char **reason)
 	return length > strlen(".prom") && !strcmp(value + length - strlen(".prom"), ".prom");
 }
 
+static bool take_otlp(void *field, const char *value, const char **reason)
+{
+	const char **otlp = field;
+
+	*otlp = value;
+	*reason = agent_push_refused(value);
+	return !*reason;
+}
+
 static const struct option_entry entries[] = {
 	{ .group = target_options },
 	{ 'm', "match", "EXPRESSION",
@@ -66,6 +78,11 @@ static const struct option_entry entries[] = {
 	{ 0, "textfile", "FILE.prom",
 	  "write the metrics here at each interval, for node_exporter's\ntextfile collector", OPTION_CALLBACK,
 	  FIELD(textfile), .take = take_textfile },
+	{ 0, "otlp", "URL",
+	  "send the metrics to URL/v1/metrics at each interval, in OpenTelemetry's\nprotocol; without it, as OTEL_EXPORTER_OTLP_ENDPOINT has it",
+	  OPTION_CALLBACK, FIELD(otlp), .take = take_otlp },
+	{ 0, "otlp-queue", "SIZE", "memory for what could not be sent yet (default 4M)", OPTION_SIZE, FIELD(otlp_queue),
+	  .min = 65536, .max = 1ull << 30 },
 	{ 0, "interval", "TIME", "time between two updates, 100ms to 1h (default 5s)", OPTION_DURATION, FIELD(interval),
 	  .min = 100000000, .max = 3600000000000 },
 	{ 0, "max-series", "N",
@@ -85,7 +102,7 @@ static const struct option_entry entries[] = {
 
 static const struct command_line line = {
 	.name = "agent",
-	.summary = "Export metrics of what all programs and devices of this host do, for Prometheus.",
+	.summary = "Export metrics of what all programs and devices of this host do, for Prometheus and OpenTelemetry.",
 	.usage = "  xputrace agent [OPTION...]\n"
 		 "  xputrace agent -p PID[,PID...] [OPTION...]\n"
 		 "  xputrace agent [OPTION...] -- COMMAND [ARGUMENT...]",
@@ -95,7 +112,8 @@ static const struct command_line line = {
 		"examples:\n"
 		"  sudo xputrace agent\n"
 		"  sudo xputrace agent --listen unix:/run/xputrace/metrics --budget 1\n"
-		"  sudo xputrace agent --listen none --textfile /var/lib/prometheus/node-exporter/xputrace.prom\n\n"
+		"  sudo xputrace agent --listen none --textfile /var/lib/prometheus/node-exporter/xputrace.prom\n"
+		"  sudo xputrace agent --listen none --otlp http://collector:4318\n\n"
 		"exit status: 0 ended as asked, 1 failed, 2 wrong usage",
 };
 
@@ -147,6 +165,8 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 	agent_metrics_update(agent->metrics, agent->library, report);
 	if (agent->textfile)
 		update_textfile(agent);
+	if (agent->push)
+		agent_push_add(agent->push, report->end_realtime);
 	if (agent->server)
 		agent_server_tick(agent->server);
 }
@@ -158,7 +178,7 @@ static void on_signal(void *session)
 
 static void report_ready(const struct agent *agent)
 {
-	char text[300];
+	char text[400];
 
 	if (agent->server) {
 		if (!strncmp(agent->listen, "unix:", 5))
@@ -170,6 +190,10 @@ static void report_ready(const struct agent *agent)
 	}
 	if (agent->textfile) {
 		snprintf(text, sizeof(text), "metrics are in %.200s", agent->textfile);
+		print_message(NULL, XPT_LOG_INFO, text);
+	}
+	if (agent->push) {
+		snprintf(text, sizeof(text), "metrics are sent to %.300s", agent_push_url(agent->push));
 		print_message(NULL, XPT_LOG_INFO, text);
 	}
 	notify_manager();
@@ -206,6 +230,10 @@ static int run(struct agent *agent)
 							       .stale = agent->stale };
 	int result = exit_status(agent_metrics_create(&metrics_options, &agent->metrics));
 
+	if (!result)
+		result = exit_status(agent_push_create(agent->otlp, agent->otlp_queue, agent->metrics, &agent->push));
+	if (!result && !strcmp(agent->listen, "none") && !agent->textfile && !agent->push)
+		result = session_options_refuse(&line, "--listen none requires --textfile FILE.prom or --otlp URL");
 	if (!result && strcmp(agent->listen, "none") != 0 &&
 	    agent_server_create(agent->listen, agent->metrics, &agent->server))
 		result = EXIT_FAILED;
@@ -218,6 +246,7 @@ static int run(struct agent *agent)
 		xpt_session_destroy(agent->library);
 	}
 	agent_server_destroy(agent->server);
+	agent_push_destroy(agent->push);
 	agent_metrics_free(agent->metrics);
 	return result;
 }
@@ -231,13 +260,12 @@ int command_agent(int argc, char **argv)
 		.max_series = SERIES,
 		.stale = STALE,
 		.listen = AGENT_LISTEN,
+		.otlp_queue = AGENT_QUEUE,
 	};
 	int result = session_options_parse(&line, argc, argv, &agent);
 
 	if (result)
 		return result;
-	if (!strcmp(agent.listen, "none") && !agent.textfile)
-		return session_options_refuse(&line, "--listen none requires --textfile FILE.prom");
 	if (choices_refused(&line, &agent.session))
 		return EXIT_USAGE;
 	messages_detach();

@@ -29,10 +29,16 @@ void agent_metrics_free(struct agent_metrics *metrics);
 /* Adds a report, and reads devices and the state of the session. */
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
 			  const struct xpt_profile_report *report);
-/* Appends all of them. text->error: no memory. */
+/* All of them. */
+void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to);
+/* Appends them as text. text->error: no memory. */
 void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struct text *text);
 /* Changes with each update. */
 uint64_t agent_metrics_version(struct agent_metrics *metrics);
+
+/* Whenever they are exposed, more() adds its own, and calls none of these functions. NULL: no more. */
+void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *context, struct exposition *to),
+			  void *context);
 
 /* ---- devices.c: what processes have of devices ---- */
 
@@ -51,7 +57,7 @@ struct agent_device {
 /* max_series: of each device. 0 or -ENOMEM. */
 int agent_devices_create(const struct agent_metrics_options *options, struct agent_devices **result);
 void agent_devices_free(struct agent_devices *devices); /* NULL is allowed */
-/* An interval has passed. now: s since 1970. */
+/* An interval has passed. now: s since 1970, when series begin that are new in it. */
 void agent_devices_update(struct agent_devices *devices, struct xpt_session *session, const struct agent_device *known,
 			  size_t count, double now);
 /* started: s since 1970, when counters began that have no begin of their own. */
@@ -70,5 +76,25 @@ int agent_server_create(const char *where, struct agent_metrics *metrics, struct
 /* Cuts off clients that take too long; to be called every now and then. */
 void agent_server_tick(struct agent_server *server);
 void agent_server_destroy(struct agent_server *server); /* NULL is allowed */
+
+/* ---- push.c: sends the metrics to a server of OpenTelemetry's protocol ---- */
+
+#define AGENT_QUEUE (4u << 20)
+
+struct agent_push;
+
+/* NULL: metrics can be sent to what --otlp has; else why not. */
+const char *agent_push_refused(const char *url);
+/*
+ * url: of the option, NULL: the environment says where, as OpenTelemetry's specification of exporters has it, and everything else in any
+ * case. Wrong settings are messages. *result NULL: nobody has said where. -EINVAL (reported): it is no URL; -ENOMEM. To be called before
+ * there are threads. queue: bytes of requests that wait.
+ */
+int agent_push_create(const char *url, uint64_t queue, struct agent_metrics *metrics, struct agent_push **result);
+/* Queues the metrics as they are; time: ns since 1970. */
+void agent_push_add(struct agent_push *push, uint64_t time);
+const char *agent_push_url(const struct agent_push *push); /* without what may be secret */
+/* Sends what waits, for some seconds at most. NULL is allowed. */
+void agent_push_destroy(struct agent_push *push);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -15,10 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -285,12 +282,9 @@ static int listen_tcp(const char *where)
 /* A thread has capabilities of its own, which threads that it starts get from it. */
 static void *start_daemon(void *context)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
 	struct agent_server *server = context;
 
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (syscall(SYS_capset, &header, none))
+	if (thread_drop_capabilities())
 		print_message(NULL, XPT_LOG_WARN, "cannot drop capabilities of the HTTP server");
 	server->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, on_request,
 					  server, MHD_OPTION_LISTEN_SOCKET, server->descriptor,

@@ -145,8 +145,10 @@ struct agent_metrics {
 	struct cause causes[CAUSES_MAX];
 	size_t cause_count;
 	struct xpt_session_status status;
-	double overhead;	  /* of the latest measurement; NaN: none */
-	double started, reported; /* s since 1970 */
+	double overhead;				    /* of the latest measurement; NaN: none */
+	double started, reported;			    /* s since 1970 */
+	void (*more)(void *context, struct exposition *to); /* NULL: none */
+	void *more_context;
 };
 
 static double realtime(void)
@@ -399,14 +401,16 @@ static void note_status(struct agent_metrics *metrics, struct xpt_session *sessi
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
 			  const struct xpt_profile_report *report)
 {
-	double now = (double)report->end_realtime / 1e9;
+	double now = (double)report->end_realtime / 1e9,
+	       begun = fmax((double)report->start_realtime / 1e9, metrics->started);
 
 	pthread_mutex_lock(&metrics->lock);
 	metrics->series.clock = report->end;
+	/* Series begin with the interval: it is in their first values. */
 	for (size_t i = 0; i < report->program_count; i++)
-		add_program(metrics, XPT_AT(report->programs, report->program_size, i), now);
+		add_program(metrics, XPT_AT(report->programs, report->program_size, i), begun);
 	series_remove_stale(&metrics->series, metrics->options.stale);
-	read_devices(metrics, session, now);
+	read_devices(metrics, session, begun);
 	note_status(metrics, session);
 	xpt_session_losses(session, on_loss, metrics);
 	metrics->reported = now;
@@ -619,17 +623,33 @@ static void render_agent(const struct agent_metrics *metrics, struct exposition 
 	text_free(&labels);
 }
 
+void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to)
+{
+	pthread_mutex_lock(&metrics->lock);
+	render_programs(metrics, to);
+	render_devices(metrics, to);
+	agent_devices_render(metrics->shares, to, metrics->started);
+	render_session(metrics, to);
+	render_agent(metrics, to);
+	if (metrics->more)
+		metrics->more(metrics->more_context, to);
+	exposition_end(to);
+	pthread_mutex_unlock(&metrics->lock);
+}
+
 void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struct text *text)
 {
 	struct exposition to = { .out = text, .openmetrics = openmetrics };
 
+	agent_metrics_expose(metrics, &to);
+}
+
+void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *context, struct exposition *to),
+			  void *context)
+{
 	pthread_mutex_lock(&metrics->lock);
-	render_programs(metrics, &to);
-	render_devices(metrics, &to);
-	agent_devices_render(metrics->shares, &to, metrics->started);
-	render_session(metrics, &to);
-	render_agent(metrics, &to);
-	exposition_end(&to);
+	metrics->more = more;
+	metrics->more_context = context;
 	pthread_mutex_unlock(&metrics->lock);
 }
 

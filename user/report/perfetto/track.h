@@ -11,9 +11,9 @@
 
 #include "base/core/hashmap.h"
 #include "base/core/text.h"
+#include "base/format/protobuf.h"
 #include "model/stream/event.h"
 #include "record/recording.h"
-#include "report/perfetto/packet.h"
 
 /* ---- numbers of fields ---- */
 

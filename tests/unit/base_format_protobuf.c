@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "report/perfetto/packet.h"
+#include "base/format/protobuf.h"
 
 static struct pb_field next_field(struct pb_reader *reader)
 {
@@ -12,7 +12,7 @@ static struct pb_field next_field(struct pb_reader *reader)
 	return field;
 }
 
-Test(report_perfetto_packet, numbers)
+Test(base_format_protobuf, numbers)
 {
 	static const __u64 values[] = { 0, 1, 127, 128, 300, 1ull << 32, ~0ull };
 	struct text text = { 0 };
@@ -31,7 +31,7 @@ Test(report_perfetto_packet, numbers)
 	text_free(&text);
 }
 
-Test(report_perfetto_packet, known_bytes)
+Test(base_format_protobuf, known_bytes)
 {
 	/* From the documentation of the encoding. */
 	static const unsigned char expected[] = { 0x08, 0x96, 0x01, 0x12, 0x07, 't',  'e',  's', 't',
@@ -49,7 +49,7 @@ Test(report_perfetto_packet, known_bytes)
 	text_free(&text);
 }
 
-Test(report_perfetto_packet, long_messages)
+Test(base_format_protobuf, long_messages)
 {
 	static const size_t lengths[] = { 126, 127, 128, 16383, 16384, 3000000 };
 
@@ -80,7 +80,7 @@ Test(report_perfetto_packet, long_messages)
 	}
 }
 
-Test(report_perfetto_packet, strings_are_utf8)
+Test(base_format_protobuf, strings_are_utf8)
 {
 	struct text text = { 0 };
 	struct pb_reader reader;
@@ -97,7 +97,7 @@ Test(report_perfetto_packet, strings_are_utf8)
 }
 
 /* Every prefix and every changed byte is read without going beyond the end. */
-Test(report_perfetto_packet, hostile)
+Test(base_format_protobuf, hostile)
 {
 	struct text text = { 0 };
 	size_t message = pb_begin(&text, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/perfetto/packet.h"
+#include "base/format/protobuf.h"
 
 #include <errno.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Protobuf messages, appended to a text: fields in any order, nested messages as they come. Nothing of a message has to be known
- * before; its length is put in front when it ends. Numbers of fields are those of Perfetto's protos/perfetto/trace.
+ * before; its length is put in front when it ends.
  */
-#ifndef XPT_REPORT_PERFETTO_PACKET_H
-#define XPT_REPORT_PERFETTO_PACKET_H
+#ifndef XPT_BASE_FORMAT_PROTOBUF_H
+#define XPT_BASE_FORMAT_PROTOBUF_H
 
 #include <linux/types.h>
 #include <string.h>
@@ -45,16 +45,34 @@ static inline void pb_number(struct text *text, unsigned int field, __u64 value)
 		pb_put_end(text, pb_put(pb_put(at, field << 3 | PB_VARINT), value));
 }
 
+/* Without the field's key: an element of a packed field, which is pb_begin()'s. */
+static inline void pb_put_fixed(struct text *text, __u64 value)
+{
+	unsigned char *at = pb_room(text, sizeof(value));
+
+	if (!at)
+		return;
+	for (size_t i = 0; i < sizeof(value); i++)
+		*at++ = (unsigned char)(value >> 8 * i);
+	pb_put_end(text, at);
+}
+
+static inline void pb_put_double(struct text *text, double value)
+{
+	__u64 bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	pb_put_fixed(text, bits);
+}
+
 static inline void pb_fixed(struct text *text, unsigned int field, __u64 value)
 {
 	unsigned char *at = pb_room(text, PB_VARINT_MAX + sizeof(value));
 
 	if (!at)
 		return;
-	at = pb_put(at, field << 3 | PB_FIXED64);
-	for (size_t i = 0; i < sizeof(value); i++)
-		*at++ = (unsigned char)(value >> 8 * i);
-	pb_put_end(text, at);
+	pb_put_end(text, pb_put(at, field << 3 | PB_FIXED64));
+	pb_put_fixed(text, value);
 }
 
 static inline void pb_double(struct text *text, unsigned int field, double value)
