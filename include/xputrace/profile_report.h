@@ -177,6 +177,10 @@ struct xpt_program_report {
 	uint64_t timed;			       /* samples taken with jobs that have all ended */
 	uint64_t queue_time, device_time;      /* ns, sums over these: see struct xpt_sample */
 	uint64_t is_kernel; /* non-zero: its runtime runs kernels, not models: programs are many, with names of functions */
+	/* Of the samples taken, the one with the longest round trip, also where there are no rows; slowest_time 0: of none it is known. */
+	uint64_t slowest_number;   /* as in struct xpt_sample */
+	uint64_t slowest_time;	   /* ns, CLOCK_MONOTONIC, when it ended */
+	uint64_t slowest_duration; /* ns */
 };
 
 enum xpt_profile_end {

@@ -33,12 +33,36 @@ def parse(text):
         if line.startswith("# "):
             assert re.match(r"# (HELP|TYPE|UNIT) [a-z_]+ .|# EOF$", line), line
             continue
-        match = SAMPLE.match(line)
+        match = SAMPLE.match(line.partition(" # {")[0])
         assert match, line
         labels = {name: re.sub(r"\\(.)", lambda one: "\n" if one.group(1) == "n" else one.group(1), value)
                   for name, value in LABEL.findall(match.group(2) or "")}
         samples[match.group(1)].append((labels, float(match.group(3))))
     return samples
+
+
+EXEMPLAR = re.compile(r'xputrace_inference_duration_seconds_bucket\{(.*),le="([^"]+)"\} (\d+) # \{(.*)\} (\S+) (\S+)$')
+
+
+def check_exemplars(text, made, pids):
+    """One a histogram, in the bucket of its value: an inference that there was, of the process."""
+    started = parse(text)["xputrace_process_start_time_seconds"][0][1]
+    least, found = {}, collections.Counter()
+    for line in text.splitlines():
+        match = EXEMPLAR.match(line)
+        if match:
+            labels = dict(LABEL.findall(match.group(4)))
+            program = dict(LABEL.findall(match.group(1)))["program"]
+            assert sum(len(name) + len(value) for name, value in labels.items()) <= 128
+            assert set(labels) == {"inference", "pid"} and int(labels["inference"]) < made[program] and int(labels["pid"]) in pids, line
+            value, time = float(match.group(5)), float(match.group(6))
+            assert least.get(match.group(1), 0) < value <= float(match.group(2)), line
+            assert started <= time <= started + 600, line
+            found[program] += 1
+        elif line.startswith("xputrace_inference_duration_seconds_bucket"):
+            labels, _, rest = line.partition("{")[2].rpartition(",le=")
+            least[labels] = float(rest.partition('"')[2].partition('"')[0])
+    assert found == dict.fromkeys(made, 1), (found, made)
 
 
 def by_program(samples, name=RUNS, **wanted):
@@ -148,18 +172,20 @@ def test_counts():
                          for state in ("cpu", "waited", "blocked"))
             assert 0 < states <= 1.02 * seconds, (program, states, seconds)  # between enqueue and wait there is none
         assert "xputrace_overhead_ratio" not in samples and "xputrace_events_lost_total" not in samples, samples
-        check_openmetrics(agent, made)
+        check_openmetrics(agent, made, {workload.pid})
     with open(textfile, encoding="utf-8") as file:
         assert by_program(parse(file.read())) == made
     assert stat.S_IMODE(os.stat(textfile).st_mode) == 0o644
     assert os.listdir(os.path.dirname(textfile)) == ["x.prom"]
 
 
-def check_openmetrics(agent, made):
+def check_openmetrics(agent, made, pids):
     head, text = agent.get(headers="Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n")
     assert "application/openmetrics-text; version=1.0.0" in head and text.endswith("\n# EOF\n"), head
     samples = parse(text)
     assert by_program(samples) == made
+    check_exemplars(text, made, pids)
+    assert " # {" not in agent.get()[1], "the text format has no exemplars"
     started = samples["xputrace_process_start_time_seconds"][0][1]
     assert samples["xputrace_inferences_created"] and all(value >= started for _, value in samples["xputrace_inferences_created"])
 
@@ -417,4 +443,50 @@ def test_prometheus():
         server.wait()
         with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % ports[0], timeout=10) as answer:
             promtool("check", "metrics", text=answer.read().decode())
+        assert "error" not in agent.stderr
+
+
+def test_native_histograms():
+    """Prometheus takes the protobuf format: native histograms with the counts of the workload, quantiles within the classic buckets, and
+    exemplars."""
+    if not shutil.which("prometheus"):
+        raise Skip("Prometheus is not there (package prometheus)")
+    folder, ports = scratch(), (free_port(), free_port())
+    with open(os.path.join(folder, "prometheus.yml"), "w", encoding="ascii") as file:
+        file.write("global: {scrape_interval: 500ms, scrape_timeout: 400ms}\nscrape_configs:\n  - job_name: x\n"
+                   "    static_configs: [{targets: ['127.0.0.1:%d']}]\n" % ports[0])
+    workload = standin("nrt", "--calls", 200, "--threads", 2, "--rate", 200)
+    with watching("--budget", "none", pids=[workload.pid], listen=str(ports[0])) as agent:
+        server = Process(["prometheus", "--config.file", os.path.join(folder, "prometheus.yml"), "--storage.tsdb.path",
+                          os.path.join(folder, "data"), "--web.listen-address", "127.0.0.1:%d" % ports[1],
+                          "--enable-feature=native-histograms,exemplar-storage"])
+        wait_until(lambda: query(ports[1], "up == 1"), "scraped once")
+        workload.go()
+        made = made_programs(workload.results())
+
+        def values(expression):
+            return {one["metric"].get("program"): float(one["value"][1]) for one in query(ports[1], expression)}
+
+        metric = "xputrace_inference_duration_seconds"
+        wait_until(lambda: values("histogram_count(%s)" % metric) == made, "scraped: %s" % made)
+        assert values(RUNS) == made and not values(metric + "_count"), "counters are the same, and the histogram is native"
+        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % ports[0], timeout=10) as answer:
+            samples = parse(answer.read().decode())
+        sums = by_program(samples, metric + "_sum")
+        for program, value in values("histogram_sum(%s)" % metric).items():
+            assert abs(value - sums[program]) <= 1e-9 * value, (value, sums)
+        for program, count in made.items():
+            bounds = sorted((float(labels["le"]), value) for labels, value in samples[metric + "_bucket"]
+                            if labels["program"] == program)
+            for quantile in (0.1, 0.5, 0.9):
+                upper = next(bound for bound, value in bounds if value >= quantile * count)
+                lower = max([bound for bound, value in bounds if value < quantile * count], default=0)
+                (found,) = values("histogram_quantile(%f, %s{program='%s'})" % (quantile, metric, program)).values()
+                assert lower / 1.1 <= found <= upper * 1.1, (program, quantile, lower, found, upper)
+        url = "http://127.0.0.1:%d/api/v1/query_exemplars?query=%s&start=0&end=9999999999" % (ports[1], metric)
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            exemplars = json.load(answer)["data"]
+        assert {each["labels"]["pid"] for one in exemplars for each in one["exemplars"]} == {str(workload.pid)}, exemplars
+        server.signal(signal.SIGTERM)
+        server.wait()
         assert "error" not in agent.stderr

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const double bounds[] = { 1, 2 };
 
@@ -121,4 +122,20 @@ Test(base_core_series, stale)
 	cr_expect_eq(table.overflow->values[0], 8);
 	cr_expect_eq(table.count, 3);
 	series_free(&table);
+}
+
+/* A native histogram grows to both sides, and has what was added. */
+Test(base_core_series, native_buckets)
+{
+	struct histogram histogram = {};
+
+	cr_assert_eq(histogram_native_add(&histogram, -5, 2), 0);
+	cr_assert_eq(histogram_native_add(&histogram, -2, 3), 0);
+	cr_assert_eq(histogram_native_add(&histogram, -9, 1), 0);
+	cr_assert_eq(histogram_native_add(&histogram, -5, 4), 0);
+	cr_expect_eq(histogram.native.first, -9);
+	cr_assert_eq(histogram.native.count, 8);
+	for (size_t i = 0; i < 8; i++)
+		cr_expect_eq(histogram.native.counts[i], i == 0 ? 1 : i == 4 ? 6 : i == 7 ? 3 : 0, "%zu", i);
+	free(histogram.native.counts);
 }

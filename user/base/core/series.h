@@ -36,6 +36,8 @@ int series_init(struct series_table *table, const struct text *overflow);
 void series_free(struct series_table *table);
 /* That of the labels, made if there is room; else the overflow. NULL: no memory. now: s since 1970. */
 struct series *series_get(struct series_table *table, const struct text *labels, double now);
+/* Adds to a bucket of the native histogram. -ENOMEM. */
+int histogram_native_add(struct histogram *histogram, int bucket, __u64 count);
 /* Removes series without users that were not got for longer than age, ns, by the table's clock. Others keep what they count. */
 void series_remove_stale(struct series_table *table, __u64 age);
 /* Adds to a counter; what is negative or not a number adds nothing. */

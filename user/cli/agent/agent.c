@@ -146,7 +146,7 @@ static void update_textfile(struct agent *agent)
 	char message[300];
 	int error;
 
-	agent_metrics_render(agent->metrics, false, &text);
+	agent_metrics_render(agent->metrics, AGENT_TEXT, &text);
 	error = text.error ?: write_textfile(agent->textfile, &text);
 	text_free(&text);
 	if (error && error != agent->textfile_error) {

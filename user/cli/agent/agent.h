@@ -31,8 +31,10 @@ void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *ses
 			  const struct xpt_profile_report *report);
 /* All of them. */
 void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to);
-/* Appends them as text. text->error: no memory. */
-void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struct text *text);
+enum agent_format { AGENT_TEXT, AGENT_OPENMETRICS, AGENT_PROTOBUF, AGENT_FORMATS };
+
+/* Appends them. text->error: no memory. */
+void agent_metrics_render(struct agent_metrics *metrics, enum agent_format format, struct text *text);
 /* Changes with each update. */
 uint64_t agent_metrics_version(struct agent_metrics *metrics);
 

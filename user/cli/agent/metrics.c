@@ -3,6 +3,7 @@
 #include "cli/agent/agent.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "base/core/exposition.h"
 #include "base/core/hashmap.h"
 #include "base/core/series.h"
+#include "base/format/prometheus.h"
 #include "cli/commands.h"
 
 /* ---- what there is ---- */
@@ -306,6 +308,52 @@ static double sum_of(const struct xpt_program_report *program, enum xpt_column c
 	return summary.mean * (double)summary.count;
 }
 
+#define NATIVE_LEAST (-30 * NATIVE_PER_OCTAVE) /* 1 ns */
+#define NATIVE_MOST (17 * NATIVE_PER_OCTAVE)   /* 36 h */
+
+/* Number of the bucket of a time in us. */
+static int native_bucket(double time)
+{
+	double number = ceil(log2(time / 1e6) * NATIVE_PER_OCTAVE);
+
+	return !(number > NATIVE_LEAST) ? NATIVE_LEAST : number > NATIVE_MOST ? NATIVE_MOST : (int)number;
+}
+
+static void add_native(struct histogram *histogram, const struct xpt_program_report *program, enum xpt_column column,
+		       const struct xpt_column_summary *summary)
+{
+	int first = native_bucket(summary->min), last = native_bucket(summary->max);
+	double in_unit[NATIVE_MOST - NATIVE_LEAST + 1] = {};
+	uint64_t counts[NATIVE_MOST - NATIVE_LEAST + 1], before = 0;
+
+	for (int i = first; i <= last; i++)
+		in_unit[i - first] = exp2((double)i / NATIVE_PER_OCTAVE) * 1e6;
+	if (xpt_latencies_buckets(program->latencies, column, in_unit, (size_t)(last - first + 1), counts))
+		return;
+	counts[last - first] = summary->count;
+	for (int i = first; i <= last; i++) {
+		if (counts[i - first] > before)
+			histogram_native_add(histogram, i, counts[i - first] - before);
+		before = counts[i - first];
+	}
+}
+
+static void add_exemplar(struct histogram *histogram, const struct xpt_program_report *program, double offset)
+{
+	struct exemplar *exemplar = &histogram->exemplar;
+	char number[32];
+
+	if (!program->slowest_time)
+		return;
+	text_clear(&exemplar->labels, ~(size_t)0);
+	snprintf(number, sizeof(number), "%" PRIu64, program->slowest_number);
+	label_add(&exemplar->labels, "inference", number);
+	snprintf(number, sizeof(number), "%d", program->pid);
+	label_add(&exemplar->labels, "pid", number);
+	exemplar->value = (double)program->slowest_duration / 1e9;
+	exemplar->time = (double)program->slowest_time / 1e9 + offset;
+}
+
 static void add_histogram(struct histogram *histogram, const struct xpt_program_report *program, enum xpt_column column)
 {
 	XPT_OPTS(xpt_column_summary, summary);
@@ -322,10 +370,13 @@ static void add_histogram(struct histogram *histogram, const struct xpt_program_
 		before = counts[i];
 	}
 	histogram->counts[BOUNDS] += summary.count - before;
+	add_native(histogram, program, column, &summary);
 	histogram->sum += summary.mean * (double)summary.count / 1e6;
 }
 
-static void add_program(struct agent_metrics *metrics, const struct xpt_program_report *program, double now)
+/* offset: s, of CLOCK_REALTIME. */
+static void add_program(struct agent_metrics *metrics, const struct xpt_program_report *program, double now,
+			double offset)
 {
 	bool ran = program->inferences || program->lost || program->skipped;
 	struct series *series = ran ? series_of(metrics, program, now) : NULL;
@@ -347,6 +398,7 @@ static void add_program(struct agent_metrics *metrics, const struct xpt_program_
 		}
 		for (size_t i = 0; i < HISTOGRAMS; i++)
 			add_histogram(&series->histograms[i], program, histograms[i].column);
+		add_exemplar(&series->histograms[0], program, offset);
 	}
 	place = program->released ? keyed_find(&metrics->places, program->id, 0) : NULL;
 	if (place)
@@ -401,6 +453,7 @@ static void note_status(struct agent_metrics *metrics, struct xpt_session *sessi
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
 			  const struct xpt_profile_report *report)
 {
+	double offset = ((double)report->end_realtime - (double)report->end) / 1e9;
 	double now = (double)report->end_realtime / 1e9,
 	       begun = fmax((double)report->start_realtime / 1e9, metrics->started);
 
@@ -408,7 +461,7 @@ void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *ses
 	metrics->series.clock = report->end;
 	/* Series begin with the interval: it is in their first values. */
 	for (size_t i = 0; i < report->program_count; i++)
-		add_program(metrics, XPT_AT(report->programs, report->program_size, i), begun);
+		add_program(metrics, XPT_AT(report->programs, report->program_size, i), begun, offset);
 	series_remove_stale(&metrics->series, metrics->options.stale);
 	read_devices(metrics, session, begun);
 	note_status(metrics, session);
@@ -637,11 +690,16 @@ void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to)
 	pthread_mutex_unlock(&metrics->lock);
 }
 
-void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struct text *text)
+void agent_metrics_render(struct agent_metrics *metrics, enum agent_format format, struct text *text)
 {
-	struct exposition to = { .out = text, .openmetrics = openmetrics };
+	struct exposition to = { .out = text, .openmetrics = format == AGENT_OPENMETRICS };
+	struct prometheus_encoder encoder;
 
+	prometheus_begin(&encoder, text);
+	if (format == AGENT_PROTOBUF)
+		to.sink = &encoder.sink;
 	agent_metrics_expose(metrics, &to);
+	prometheus_end(&encoder);
 }
 
 void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *context, struct exposition *to),
