@@ -207,7 +207,7 @@ struct xpt_recording_options {
 	 * traced, then the most expensive functions are detached for a while; well below it, the same is taken back. Totals
 	 * stay exact while a function is attached; calls of one that is detached are not counted. Every change is an event of
 	 * the recording and a line of the summary, with what tracing took before it. Targets that use less count for a tenth of a core and
-	 * 5 ms a second for each process, all together at most for one core.
+	 * 20 ms a second for each process, all together at most for one core.
 	 */
 	double budget;
 

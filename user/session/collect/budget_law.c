@@ -9,7 +9,7 @@
  * one that is nearly idle do not exceed the budget at once; all of that together at most a core.
  */
 #define LEAST_TARGETS 1e8
-#define LEAST_PROCESS 5e6
+#define LEAST_PROCESS 2e7
 #define LEAST_MOST 1e9
 #define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
 #define FACTOR_STEP 0.75      /* an interval is lowered only to this part of it or less */
