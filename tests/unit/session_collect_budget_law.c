@@ -285,7 +285,8 @@ Test(session_collect_budget_law, many_that_are_nearly_idle)
 		target.calls[i] = 8;
 	begin(&target, 2);
 	target.law.processes = 100;
-	cr_assert_float_eq(law_limit(&target.law), 0.02 * CORE, 1, "400 us a second each, and 2 ms, but no more than of one core");
+	cr_assert_float_eq(law_limit(&target.law), 0.02 * CORE, 1,
+			   "400 us a second each, and 2 ms, but no more than of one core");
 	seconds(&target, 60);
 	cr_assert_not(target.site[0].suspended);
 	for (size_t i = 0; i < target.programs; i++)
