@@ -285,6 +285,7 @@ def test_stale():
         one.go()
         made = made_programs(one.results())
         wait_until(lambda: by_program(agent.samples(), runtime="nrt") == made, "all inferences are there")
+        wait_until(lambda: by_program(agent.samples(), runtime="hip"), "the other process works")
         before = by_program(agent.samples(), runtime="hip")
         wait_until(lambda: not by_program(agent.samples(), runtime="nrt"), "the series have gone")
         samples = agent.samples()
