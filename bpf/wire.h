@@ -258,7 +258,7 @@ struct xpt_event_field {
 #define XPT_EVENT_BY_THREAD (1 << 2) /* happens on the submitting thread: that of a target is recognized */
 /*
  * Events of devices and contexts that no target uses are left out in the kernel. What a thread of a target queues makes
- * its device known, and what is queued on a known device its context, that is, the first part of a key of several.
+ * its device known, and what is queued or runs on a known device its context, that is, the first part of a key of several.
  */
 #define XPT_EVENT_OF_DEVICE (1 << 3)	 /* only of known devices; the device is field number `device` */
 #define XPT_EVENT_OF_CONTEXT (1 << 4)	 /* only of known contexts; unless by a thread of a target */

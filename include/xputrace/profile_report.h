@@ -207,6 +207,10 @@ struct xpt_program_report {
 	const struct xpt_report_stack *stacks;
 	size_t stack_count;
 	size_t stack_size; /* of one of them: XPT_AT() in error.h */
+	/* Of the samples taken, the one with the longest round trip, also where there are no rows; slowest_time 0: of none it is known. */
+	uint64_t slowest_number;   /* as in struct xpt_sample */
+	uint64_t slowest_time;	   /* ns, CLOCK_MONOTONIC, when it ended */
+	uint64_t slowest_duration; /* ns */
 };
 
 enum xpt_profile_end {

@@ -206,7 +206,8 @@ struct xpt_recording_options {
 	 * recording runs. Beyond the budget first fewer inferences of the most expensive programs are recorded, then operators are not
 	 * traced, then the most expensive functions are detached for a while; well below it, the same is taken back. Totals
 	 * stay exact while a function is attached; calls of one that is detached are not counted. Every change is an event of
-	 * the recording and a line of the summary, with what tracing took before it.
+	 * the recording and a line of the summary, with what tracing took before it. Targets that use less count for a tenth of a core and
+	 * 20 ms a second for each process, all together at most for one core.
 	 */
 	double budget;
 

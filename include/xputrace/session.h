@@ -164,6 +164,31 @@ XPT_API int xpt_session_losses(struct xpt_session *session,
 XPT_API int xpt_session_programs(struct xpt_session *session,
 				 int (*visit)(void *context, const struct xpt_program_info *program), void *context);
 
+/*
+ * What one process has of a queue (engine, ring) of a device since the session's start, by the events of its driver, as far as the model
+ * has come. Strings are valid during the visit.
+ */
+struct xpt_queue_use {
+	size_t size;	      /* sizeof(struct xpt_queue_use) of the library */
+	unsigned int queue;   /* number of the queue, unique in the session, from 1 */
+	const char *driver;   /* "gpu_scheduler": by name of its description */
+	const char *device;   /* "0000:03:00.0"; a number in decimal, as DRM minors are; "" unknown */
+	const char *engine;   /* "gfx_0.0.0"; "" unknown */
+	pid_t pid;	      /* that submitted the jobs; 0: not known, or several */
+	const char *process;  /* its name; "" where it is not traced */
+	uint64_t jobs;	      /* that have ended */
+	uint64_t queue_time;  /* ns, sum over jobs: queued until handed to the device */
+	uint64_t device_time; /* ns with the device: of n jobs that run at once each has 1/n of the time */
+	uint64_t busy_time; /* ns, of the queue, all processes; their device times add up to it, less rounding and those forgotten */
+};
+
+/*
+ * Visits queues and processes, traced or not. At most 8192 are kept: of those without jobs then the one that had jobs least recently is
+ * forgotten, and begins with 0 when it has jobs again. A non-zero return ends the walk and is returned. visit must not call back.
+ */
+XPT_API int xpt_session_queues(struct xpt_session *session,
+			       int (*visit)(void *context, const struct xpt_queue_use *use), void *context);
+
 /* What the command answered: as wait() gives it; -1 when there was none or it still runs. */
 XPT_API int xpt_session_command_status(struct xpt_session *session);
 

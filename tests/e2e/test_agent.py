@@ -14,7 +14,9 @@ import subprocess
 import urllib.parse
 import urllib.request
 
-from harness import WAITING, XPUTRACE, Process, Skip, need, run, scratch, standin, wait_until, workload_path
+from devices import check, covered
+from harness import (SLOW, WAITING, XPUTRACE, Process, Skip, Workload, has_tracepoint, need, run, scratch, standin,
+                     wait_until, workload_path)
 from reports import made_by, write_names
 from test_tokens import PATIENT, batches
 from test_top import failures
@@ -31,12 +33,36 @@ def parse(text):
         if line.startswith("# "):
             assert re.match(r"# (HELP|TYPE|UNIT) [a-z_]+ .|# EOF$", line), line
             continue
-        match = SAMPLE.match(line)
+        match = SAMPLE.match(line.partition(" # {")[0])
         assert match, line
         labels = {name: re.sub(r"\\(.)", lambda one: "\n" if one.group(1) == "n" else one.group(1), value)
                   for name, value in LABEL.findall(match.group(2) or "")}
         samples[match.group(1)].append((labels, float(match.group(3))))
     return samples
+
+
+EXEMPLAR = re.compile(r'xputrace_inference_duration_seconds_bucket\{(.*),le="([^"]+)"\} (\d+) # \{(.*)\} (\S+) (\S+)$')
+
+
+def check_exemplars(text, made, pids):
+    """One a histogram, in the bucket of its value: an inference that there was, of the process."""
+    started = parse(text)["xputrace_process_start_time_seconds"][0][1]
+    least, found = {}, collections.Counter()
+    for line in text.splitlines():
+        match = EXEMPLAR.match(line)
+        if match:
+            labels = dict(LABEL.findall(match.group(4)))
+            program = dict(LABEL.findall(match.group(1)))["program"]
+            assert sum(len(name) + len(value) for name, value in labels.items()) <= 128
+            assert set(labels) == {"inference", "pid"} and int(labels["inference"]) < made[program] and int(labels["pid"]) in pids, line
+            value, time = float(match.group(5)), float(match.group(6))
+            assert least.get(match.group(1), 0) < value <= float(match.group(2)), line
+            assert started <= time <= started + 600, line
+            found[program] += 1
+        elif line.startswith("xputrace_inference_duration_seconds_bucket"):
+            labels, _, rest = line.partition("{")[2].rpartition(",le=")
+            least[labels] = float(rest.partition('"')[2].partition('"')[0])
+    assert found == dict.fromkeys(made, 1), (found, made)
 
 
 def by_program(samples, name=RUNS, **wanted):
@@ -146,18 +172,20 @@ def test_counts():
                          for state in ("cpu", "waited", "blocked"))
             assert 0 < states <= 1.02 * seconds, (program, states, seconds)  # between enqueue and wait there is none
         assert "xputrace_overhead_ratio" not in samples and "xputrace_events_lost_total" not in samples, samples
-        check_openmetrics(agent, made)
+        check_openmetrics(agent, made, {workload.pid})
     with open(textfile, encoding="utf-8") as file:
         assert by_program(parse(file.read())) == made
     assert stat.S_IMODE(os.stat(textfile).st_mode) == 0o644
     assert os.listdir(os.path.dirname(textfile)) == ["x.prom"]
 
 
-def check_openmetrics(agent, made):
+def check_openmetrics(agent, made, pids):
     head, text = agent.get(headers="Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n")
     assert "application/openmetrics-text; version=1.0.0" in head and text.endswith("\n# EOF\n"), head
     samples = parse(text)
     assert by_program(samples) == made
+    check_exemplars(text, made, pids)
+    assert " # {" not in agent.get()[1], "the text format has no exemplars"
     started = samples["xputrace_process_start_time_seconds"][0][1]
     assert samples["xputrace_inferences_created"] and all(value >= started for _, value in samples["xputrace_inferences_created"])
 
@@ -199,6 +227,72 @@ def test_overflow_and_names():
         workload.results()
         said = {name.decode("utf-8", "replace") for name in names}
         wait_until(lambda: said <= set(by_program(agent.samples())), "every name is a label")
+
+
+def shares(jobs):
+    """ns that each process had the engine: of n jobs that run at once each has 1/n of the time."""
+    times = sorted({job[name] for job in jobs for name in ("started_ns", "finished_ns")})
+    had = collections.Counter()
+    for begin, end in zip(times, times[1:]):
+        running = [job["pid"] for job in jobs if job["started_ns"] <= begin and end <= job["finished_ns"]]
+        for pid in running:
+            had[pid] += (end - begin) / len(running)
+    return had
+
+
+def test_shared_device():
+    """Two processes on one engine: jobs, time and queue time of each are as the device reports them, and together no more than the
+    engine was busy."""
+    if not has_tracepoint("syscalls:sys_enter_kcmp"):
+        raise Skip("the kernel has no syscalls:sys_enter_kcmp")
+    description = os.path.join(os.path.dirname(os.path.abspath(__file__)), "emulated.json")
+    device, folder = os.getpid(), scratch()
+    workloads = []
+    for name, calls in (("sharer-one", 60), ("sharer-two", 25)):
+        os.symlink(workload_path("workload"), os.path.join(folder, name))
+        workloads.append(Workload([os.path.join(folder, name), "nrt", "--device", "emulated:device=%d" % device, "--duration-us", "5000",
+                                   "--calls", str(calls), "--jobs", "2", "--threads", "2", "--engines", "1", "--wait-for-go"]))
+    with watching("--budget", "none", "--driver", description, "--drivers", "emulated",
+                  pids=[workload.pid for workload in workloads]) as agent:
+        for workload in workloads:
+            workload.go()
+        names, jobs = {}, []
+        for workload, name in zip(workloads, ("sharer-one", "sharer-two")):
+            names[workload.pid] = name
+            jobs += check(workload.results())
+
+        def found(metric):
+            return {labels["process"]: value for labels, value in agent.samples()["xputrace_process_device_" + metric]
+                    if labels["driver"] == "emulated" and labels["hw_id"] == str((1 << 30) + device)}
+
+        made = collections.Counter(names[job["pid"]] for job in jobs)
+        wait_until(lambda: found("jobs_total") == made, "all jobs are there: %s" % made)
+        time, queue = found("seconds_total"), found("queue_seconds_total")
+        assert set(time) == set(queue) == set(made), (time, queue)
+        assert sum(time.values()) <= 1.02 * covered((job["started_ns"], job["finished_ns"]) for job in jobs) / 1e9 + 0.01 * SLOW
+        for pid, had in shares(jobs).items():
+            waited = sum(job["started_ns"] - job["queued_ns"] for job in jobs if job["pid"] == pid)
+            assert abs(time[names[pid]] - had / 1e9) < 0.1 * had / 1e9 + 0.01 * SLOW, (names[pid], time, had)
+            assert abs(queue[names[pid]] - waited / 1e9) < 0.1 * waited / 1e9 + 0.01 * SLOW, (names[pid], queue, waited)
+        assert not any("pid" in labels for each in agent.samples().values() for labels, _ in each)
+
+
+def test_stale():
+    """Series of a process that has ended go, and those of others count on."""
+    one, other = (standin("nrt", "--calls", 20), standin("hip", "--calls", 0, "--rate", 50))
+    with watching("--stale-after", "1s", "--budget", "none", pids=[one.pid, other.pid]) as agent:
+        other.go()
+        one.go()
+        made = made_programs(one.results())
+        wait_until(lambda: by_program(agent.samples(), runtime="nrt") == made, "all inferences are there")
+        wait_until(lambda: by_program(agent.samples(), runtime="hip"), "the other process works")
+        before = by_program(agent.samples(), runtime="hip")
+        wait_until(lambda: not by_program(agent.samples(), runtime="nrt"), "the series have gone")
+        samples = agent.samples()
+        assert samples["xputrace_series_removed_total"][0][1] == len(made) and samples["xputrace_series"][0][1] >= 1
+        after = by_program(samples, runtime="hip")
+        assert after.keys() == before.keys() and all(after[name] >= before[name] for name in before), (before, after)
+        other.stop()
 
 
 def test_kernels():
@@ -350,4 +444,50 @@ def test_prometheus():
         server.wait()
         with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % ports[0], timeout=10) as answer:
             promtool("check", "metrics", text=answer.read().decode())
+        assert "error" not in agent.stderr
+
+
+def test_native_histograms():
+    """Prometheus takes the protobuf format: native histograms with the counts of the workload, quantiles within the classic buckets, and
+    exemplars."""
+    if not shutil.which("prometheus"):
+        raise Skip("Prometheus is not there (package prometheus)")
+    folder, ports = scratch(), (free_port(), free_port())
+    with open(os.path.join(folder, "prometheus.yml"), "w", encoding="ascii") as file:
+        file.write("global: {scrape_interval: 500ms, scrape_timeout: 400ms}\nscrape_configs:\n  - job_name: x\n"
+                   "    static_configs: [{targets: ['127.0.0.1:%d']}]\n" % ports[0])
+    workload = standin("nrt", "--calls", 200, "--threads", 2, "--rate", 200)
+    with watching("--budget", "none", pids=[workload.pid], listen=str(ports[0])) as agent:
+        server = Process(["prometheus", "--config.file", os.path.join(folder, "prometheus.yml"), "--storage.tsdb.path",
+                          os.path.join(folder, "data"), "--web.listen-address", "127.0.0.1:%d" % ports[1],
+                          "--enable-feature=native-histograms,exemplar-storage"])
+        wait_until(lambda: query(ports[1], "up == 1"), "scraped once")
+        workload.go()
+        made = made_programs(workload.results())
+
+        def values(expression):
+            return {one["metric"].get("program"): float(one["value"][1]) for one in query(ports[1], expression)}
+
+        metric = "xputrace_inference_duration_seconds"
+        wait_until(lambda: values("histogram_count(%s)" % metric) == made, "scraped: %s" % made)
+        assert values(RUNS) == made and not values(metric + "_count"), "counters are the same, and the histogram is native"
+        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % ports[0], timeout=10) as answer:
+            samples = parse(answer.read().decode())
+        sums = by_program(samples, metric + "_sum")
+        for program, value in values("histogram_sum(%s)" % metric).items():
+            assert abs(value - sums[program]) <= 1e-9 * value, (value, sums)
+        for program, count in made.items():
+            bounds = sorted((float(labels["le"]), value) for labels, value in samples[metric + "_bucket"]
+                            if labels["program"] == program)
+            for quantile in (0.1, 0.5, 0.9):
+                upper = next(bound for bound, value in bounds if value >= quantile * count)
+                lower = max([bound for bound, value in bounds if value < quantile * count], default=0)
+                (found,) = values("histogram_quantile(%f, %s{program='%s'})" % (quantile, metric, program)).values()
+                assert lower / 1.1 <= found <= upper * 1.1, (program, quantile, lower, found, upper)
+        url = "http://127.0.0.1:%d/api/v1/query_exemplars?query=%s&start=0&end=9999999999" % (ports[1], metric)
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            exemplars = json.load(answer)["data"]
+        assert {each["labels"]["pid"] for one in exemplars for each in one["exemplars"]} == {str(workload.pid)}, exemplars
+        server.signal(signal.SIGTERM)
+        server.wait()
         assert "error" not in agent.stderr

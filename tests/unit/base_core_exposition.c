@@ -65,11 +65,16 @@ static void render(struct text *text, bool openmetrics)
 	static const struct metric times = { "x_time_seconds", "seconds", "Times.", METRIC_HISTOGRAM };
 	static const double bounds[] = { 0.25, 1 };
 	static __u64 counts[] = { 2, 0, 3 };
-	const struct histogram histogram = { bounds, 2, counts, 6.5 };
+	struct histogram histogram = { .bounds = bounds,
+				       .bound_count = 2,
+				       .counts = counts,
+				       .sum = 6.5,
+				       .exemplar = { .value = 0.25, .time = 1700000000.125 } };
 	struct exposition to = { .out = text, .openmetrics = openmetrics };
 	struct text labels = {}, none = {};
 
 	label_add(&labels, "program", "a");
+	label_add(&histogram.exemplar.labels, "inference", "7");
 	exposition_family(&to, &counter);
 	exposition_value(&to, &labels, 9007199254740991.0, 1700000000.5);
 	exposition_value(&to, &none, 0, 0);
@@ -81,6 +86,7 @@ static void render(struct text *text, bool openmetrics)
 	exposition_histogram(&to, &labels, &histogram, 1700000000.5);
 	exposition_end(&to);
 	text_free(&labels);
+	text_free(&histogram.exemplar.labels);
 }
 
 Test(base_core_exposition, text_format)
@@ -125,7 +131,7 @@ Test(base_core_exposition, openmetrics)
 		      "# HELP x_time_seconds Times.\n"
 		      "# TYPE x_time_seconds histogram\n"
 		      "# UNIT x_time_seconds seconds\n"
-		      "x_time_seconds_bucket{program=\"a\",le=\"0.25\"} 2\n"
+		      "x_time_seconds_bucket{program=\"a\",le=\"0.25\"} 2 # {inference=\"7\"} 0.25 1700000000.125\n"
 		      "x_time_seconds_bucket{program=\"a\",le=\"1.0\"} 2\n"
 		      "x_time_seconds_bucket{program=\"a\",le=\"+Inf\"} 5\n"
 		      "x_time_seconds_sum{program=\"a\"} 6.5\n"
@@ -138,27 +144,38 @@ Test(base_core_exposition, accept)
 {
 	static const struct {
 		const char *header;
-		bool openmetrics;
+		bool openmetrics, protobuf;
 	} headers[] = {
-		{ NULL, false },
-		{ "", false },
-		{ "*/*", false },
-		{ "text/plain", false },
-		{ "application/openmetrics-text", true },
-		{ "Application/OpenMetrics-Text; version=1.0.0", true },
-		{ "application/openmetrics-textual", false },
+		{ NULL, false, false },
+		{ "", false, false },
+		{ "*/*", false, false },
+		{ "text/plain", false, false },
+		{ "application/openmetrics-text", true, false },
+		{ "Application/OpenMetrics-Text; version=1.0.0", true, false },
+		{ "application/openmetrics-textual", false, false },
 		/* Prometheus 2.42 */
 		{ "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-		  true },
+		  true, false },
 		/* Prometheus 3, with protobuf first */
 		{ "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.2",
-		  true },
-		{ "text/plain;q=0.9, application/openmetrics-text; version=1.0.0; q=0.3", false },
-		{ "application/openmetrics-text;q=0", false },
-		{ ",, ;;q=,;q", false },
+		  true, true },
+		/* Prometheus 2.42 with native histograms */
+		{ "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		  true, true },
+		{ "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text", false,
+		  false },
+		{ "application/vnd.google.protobuf;proto=other;encoding=delimited", false, false },
+		{ "application/vnd.google.protobuf; encoding=delimited; proto=io.prometheus.client.MetricFamily; q=0.4, text/plain;q=0.5",
+		  false, false },
+		{ "text/plain;q=0.9, application/openmetrics-text; version=1.0.0; q=0.3", false, false },
+		{ "application/openmetrics-text;q=0", false, false },
+		{ ",, ;;q=,;q", false, false },
 	};
 
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
 		cr_expect_eq(exposition_wants_openmetrics(headers[i].header), headers[i].openmetrics, "%s",
+			     headers[i].header);
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		cr_expect_eq(exposition_wants_protobuf(headers[i].header), headers[i].protobuf, "%s",
 			     headers[i].header);
 }

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const double bounds[] = { 1, 2 };
 
@@ -87,4 +88,54 @@ Test(base_core_series, what_has_no_room_is_put_together_and_counted)
 	cr_assert_eq(table.dropped, 2, "%llu", (unsigned long long)table.dropped);
 	cr_assert_eq(get(&table, 2, 0)->values[0], 10);
 	series_free(&table);
+}
+
+/* Stale series are removed, others and the overflow count on, and one that comes again is a new one. */
+Test(base_core_series, stale)
+{
+	struct series_table table;
+	struct series *kept;
+
+	begin(&table, 3);
+	table.clock = 1000;
+	series_add(get(&table, 0, 1), 0, 5);
+	series_add(get(&table, 1, 1), 0, 6);
+	get(&table, 1, 1)->users = 1;
+	series_add(get(&table, 2, 1), 0, 7);
+	series_add(get(&table, 3, 1), 0, 8);
+	table.clock = 1100;
+	kept = get(&table, 2, 2);
+	series_remove_stale(&table, 100);
+	cr_expect_eq(table.removed, 0, "not for longer than 100");
+	table.clock = 1101;
+	series_remove_stale(&table, 100);
+	cr_expect_eq(table.removed, 1, "%llu", table.removed);
+	cr_assert_eq(table.count, 2);
+	cr_expect_eq(kept, get(&table, 2, 3));
+	cr_expect_eq(kept->values[0], 7);
+	cr_expect_eq(kept->created, 1);
+	cr_expect_eq(get(&table, 1, 3)->values[0], 6, "it has a user");
+	cr_expect_eq(table.overflow->values[0], 8);
+	series_add(get(&table, 0, 4), 0, 2);
+	cr_expect_eq(get(&table, 0, 4)->values[0], 2);
+	cr_expect_eq(get(&table, 0, 4)->created, 4);
+	cr_expect_eq(table.overflow->values[0], 8);
+	cr_expect_eq(table.count, 3);
+	series_free(&table);
+}
+
+/* A native histogram grows to both sides, and has what was added. */
+Test(base_core_series, native_buckets)
+{
+	struct histogram histogram = {};
+
+	cr_assert_eq(histogram_native_add(&histogram, -5, 2), 0);
+	cr_assert_eq(histogram_native_add(&histogram, -2, 3), 0);
+	cr_assert_eq(histogram_native_add(&histogram, -9, 1), 0);
+	cr_assert_eq(histogram_native_add(&histogram, -5, 4), 0);
+	cr_expect_eq(histogram.native.first, -9);
+	cr_assert_eq(histogram.native.count, 8);
+	for (size_t i = 0; i < 8; i++)
+		cr_expect_eq(histogram.native.counts[i], i == 0 ? 1 : i == 4 ? 6 : i == 7 ? 3 : 0, "%zu", i);
+	free(histogram.native.counts);
 }

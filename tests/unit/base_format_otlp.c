@@ -49,7 +49,7 @@ static void encode(struct otlp_encoder *encoder, bool json)
 	static __u64 counts[] = { 2, 0, 300 };
 	static struct otlp_pair host = { "host.name", "a\"b" };
 	static const struct otlp_pairs resource = { &host, 1 };
-	const struct histogram histogram = { bounds, 2, counts, 6.5 };
+	const struct histogram histogram = { .bounds = bounds, .bound_count = 2, .counts = counts, .sum = 6.5 };
 	struct exposition to = { .sink = &encoder->sink };
 	struct text labels = {}, none = {};
 

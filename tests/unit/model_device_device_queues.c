@@ -369,3 +369,83 @@ Test(model_device_device_queues, shares_do_not_drift)
 	cr_assert_geq(sum + 1, queue->view.busy_time, "%llu of %llu", sum, queue->view.busy_time);
 	device_queues_free(&queues);
 }
+
+static int on_queue_use(void *context, const struct model_queue_use *use)
+{
+	struct model_queue_use *found = context;
+
+	if (use->tgid == found->tgid)
+		*found = *use;
+	return 0;
+}
+
+static struct model_queue_use use_of(const struct fixture *f, unsigned int tgid)
+{
+	struct model_queue_use use = { .tgid = tgid };
+
+	cr_assert_eq(model_queue_uses(f->model, on_queue_use, &use), 0);
+	return use;
+}
+
+#define BY(f, process, index, time, ...) \
+	cr_assert_eq(feed_event(f, event_make(index, process, (process) + 1, false, time, __VA_ARGS__)), 0)
+
+/* Processes that share a queue: their times add up to the queue's, also while jobs run. */
+Test(model_device_device_queues, processes_share_a_queue)
+{
+	struct fixture *f = fixture_driver();
+	struct model_queue_use one, other;
+
+	BY(f, 900, QUEUE, 100, U(1), "dev", "gfx");
+	BY(f, 950, QUEUE, 110, U(2), "dev", "gfx");
+	OTHER(f, RUN, 120, U(1), "dev", "gfx");
+	OTHER(f, RUN, 140, U(2), "dev", "gfx");
+	OTHER(f, DONE, 160, U(1), "dev", "gfx");
+	BY(f, 900, QUEUE, 200, U(3), "dev", "gfx");
+	OTHER(f, DONE, 220, U(2), "dev", "gfx");
+	OTHER(f, RUN, 250, U(3), "dev", "gfx");
+	OTHER(f, DONE, 300, U(3), "dev", "gfx");
+	cr_assert_eq(model_flush(f->model), 0);
+	one = use_of(f, 900);
+	other = use_of(f, 950);
+	cr_expect_eq(one.jobs, 2);
+	cr_expect_eq(one.queue_time, 20 + 50, "%llu", one.queue_time);
+	cr_expect_eq(one.device_time, 20 + 10 + 50, "%llu", one.device_time);
+	cr_expect_eq(other.jobs, 1);
+	cr_expect_eq(other.queue_time, 30, "%llu", other.queue_time);
+	cr_expect_eq(other.device_time, 10 + 60, "%llu", other.device_time);
+	cr_expect_eq(one.busy_time, one.device_time + other.device_time);
+	cr_expect_eq(one.busy_time, model_queue(f->model, 0)->busy_time);
+	cr_expect_null(one.process);
+	fixture_free(f);
+}
+
+/* The submitter is learnt late; a job that waits or runs counts until what is delivered, and what is given up has ended there. */
+Test(model_device_device_queues, a_use_goes_on)
+{
+	struct fixture *f = fixture_driver();
+	struct queue_user user = {};
+	struct model_queue_use use;
+	struct device_queue queue = { .clock = 1000, .running = 2, .view = { .busy_time = 500 } };
+
+	user.queue = &queue;
+	user.running = 1;
+	user.waiting = 3;
+	user.clock = 900;
+	queue_user_view(&user, 1100, &use);
+	cr_expect_eq(use.queue_time, 3 * 200);
+	cr_expect_eq(use.device_time, 50);
+	cr_expect_eq(use.busy_time, 600);
+	queue_user_view(&user, 800, &use);
+	cr_expect_eq(use.queue_time, 3 * 100, "the queue is ahead");
+	cr_expect_eq(use.device_time, 0);
+	OTHER(f, 10 + RUN, 100, U(9), "dev", "gfx");
+	BY(f, 950, QUEUE, 130, U(9), "dev", "gfx");
+	OTHER(f, 10 + DONE, 150, U(9));
+	cr_assert_eq(model_flush(f->model), 0);
+	use = use_of(f, 950);
+	cr_expect_eq(use.device_time + use_of(f, 0).device_time, use.busy_time);
+	cr_expect_gt(use.device_time, 0);
+	cr_expect_eq(use.jobs, 1);
+	fixture_free(f);
+}

@@ -50,6 +50,7 @@ Test(profile_handle_report_builder, what_was_put_in_comes_out)
 	row = report_row(report, identity);
 	for (i = 0; i < COUNT; i++) {
 		sample = sample_make(i);
+		sample.time[XPT_TIME_CALL_ENDS] += i == 17 ? 500 : 0;
 		cr_assert_eq(report_row(report, identity), row);
 		cr_assert(report_add_sample(report, row, &sample));
 	}
@@ -75,12 +76,15 @@ Test(profile_handle_report_builder, what_was_put_in_comes_out)
 	cr_assert_eq(view->programs[0].timed, 2, "a job of the third one has not ended");
 	cr_assert_eq(view->programs[0].queue_time, 10);
 	cr_assert_eq(view->programs[0].device_time, 140);
+	cr_assert_eq(view->programs[0].slowest_number, 17);
+	cr_assert_eq(view->programs[0].slowest_time, 4500);
+	cr_assert_eq(view->programs[0].slowest_duration, 3500);
 	cr_assert_eq(view->programs[0].sample_count, COUNT);
 	for (i = 0; i < COUNT; i++)
 		cr_assert_eq(view->programs[0].samples[i].number, i);
 	cr_assert_eq(xpt_latencies_get(view->programs[0].latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, &summary), 0);
 	cr_assert_eq(summary.count, COUNT);
-	cr_assert_float_eq(summary.mean, 3.0, 1e-9);
+	cr_assert_float_eq(summary.mean, 3.0 + 0.5 / COUNT, 1e-9);
 	cr_assert_eq(view->programs[1].id, 6);
 	cr_assert_eq(view->programs[1].taken, 0);
 	cr_assert_eq(xpt_latencies_get(view->programs[1].latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, &summary), -ENODATA);

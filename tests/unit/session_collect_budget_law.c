@@ -275,3 +275,33 @@ Test(session_collect_budget_law, the_collector_alone_is_nothing_to_leave_out_for
 	seconds(&target, 30);
 	cr_assert_not(target.site[0].suspended);
 }
+
+/* 100 processes that do next to nothing: what they cost is small, and nothing is left out of it; but not without end. */
+Test(session_collect_budget_law, many_that_are_nearly_idle)
+{
+	struct target target = { .cores = 0.02, .programs = 100, .trap = 2500, .sample = 3000, .idle = 3e6 };
+
+	for (size_t i = 0; i < target.programs; i++)
+		target.calls[i] = 8;
+	begin(&target, 2);
+	target.law.processes = 100;
+	cr_assert_float_eq(law_limit(&target.law), 0.02 * CORE, 1,
+			   "400 us a second each, and 2 ms, but no more than of one core");
+	seconds(&target, 60);
+	cr_assert_not(target.site[0].suspended);
+	for (size_t i = 0; i < target.programs; i++)
+		cr_assert_eq(target.program[i].factor, 1);
+	target.law.processes = 100000;
+	cr_assert_float_eq(law_limit(&target.law), 0.02 * CORE, 1, "as of one core");
+	target.law.processes = 1;
+	for (size_t i = 0; i < target.programs; i++)
+		target.calls[i] = 80;
+	seconds(&target, 60);
+	cr_assert(target.site[0].suspended || target.program[0].factor > 1, "one process has no room for all of that");
+	/* Those that work have their share of what they use. */
+	target = (struct target){ .cores = 4, .programs = 1 };
+	begin(&target, 2);
+	target.law.processes = 100;
+	seconds(&target, 5);
+	cr_assert_float_eq(law_limit(&target.law), 0.02 * 4 * CORE, 1000);
+}

@@ -24,10 +24,12 @@ struct part {
 	size_t length;
 };
 
+#define CLOCK_KEY "drm-total-cycles-"
+
 /*
  * Which line makes which event. Memory that is resident is what is in use; some drivers report only what has been
- * allocated, amdgpu has reported it under a name of its own. drm-total-cycles- is the clock of the GPU and no memory,
- * drm-engine-capacity- is how many engines there are: passed over, so they come before the lines that begin alike.
+ * allocated, amdgpu has reported it under a name of its own. drm-total-cycles- is the clock of the GPU and no memory, and
+ * belongs to the cycles before it; drm-engine-capacity- is how many engines there are. Both come before the lines that begin alike.
  */
 static const struct line_form {
 	const char *key;
@@ -35,7 +37,7 @@ static const struct line_form {
 	enum fdinfo_kind kind;
 	unsigned int rank;
 } forms[] = {
-	{ "drm-engine-capacity-", NULL, FDINFO_ENGINE, 0 }, { "drm-total-cycles-", NULL, FDINFO_CYCLES, 0 },
+	{ "drm-engine-capacity-", NULL, FDINFO_ENGINE, 0 }, { CLOCK_KEY, NULL, FDINFO_CYCLES, 0 },
 	{ "drm-engine-", "engine-", FDINFO_ENGINE, 1 },	    { "drm-cycles-", "cycles-", FDINFO_CYCLES, 1 },
 	{ "drm-total-", "memory-", FDINFO_MEMORY, 1 },	    { "drm-memory-", "memory-", FDINFO_MEMORY, 2 },
 	{ "drm-resident-", "memory-", FDINFO_MEMORY, 3 },
@@ -124,6 +126,18 @@ static void add_value(struct fdinfo *fdinfo, const struct line_form *form, struc
 		fdinfo->values[fdinfo->value_count++] = value;
 }
 
+/* Of the engine's cycles, which stand before it. */
+static void add_clock(struct fdinfo *fdinfo, struct part engine, struct part value)
+{
+	char event[FDINFO_EVENT_MAX];
+	struct fdinfo_value *cycles;
+
+	snprintf(event, sizeof(event), "cycles-%.*s", (int)engine.length, engine.bytes);
+	cycles = find_value(fdinfo, event);
+	if (cycles && !take_number(&value, &cycles->clock))
+		cycles->clock = 0;
+}
+
 static void parse_value(struct fdinfo *fdinfo, struct part key, struct part value)
 {
 	for (size_t i = 0; i < FORM_COUNT; i++) {
@@ -133,6 +147,8 @@ static void parse_value(struct fdinfo *fdinfo, struct part key, struct part valu
 
 		if (!begins(key, form->key))
 			continue;
+		if (!strcmp(form->key, CLOCK_KEY))
+			add_clock(fdinfo, (struct part){ key.bytes + length, key.length - length }, value);
 		if (!form->event || !take_number(&value, &number))
 			return;
 		factor = unit_factor(form->kind, value);
@@ -250,7 +266,7 @@ static void evict_oldest(struct fdinfo_scan *scan)
 		return;
 	for (size_t i = 0; i < oldest->value_count; i++)
 		if (scan->events[i].kind != FDINFO_MEMORY)
-			scan->events[i].ended += oldest->values[i];
+			scan->events[i].ended += oldest->values[i].raw;
 	free(oldest->values);
 	*oldest = scan->clients[--scan->client_count];
 }
@@ -268,7 +284,7 @@ static struct fdinfo_client *add_client(struct fdinfo_scan *scan, const struct f
 
 static int reserve_values(struct fdinfo_client *client, size_t count)
 {
-	__u64 *grown;
+	struct fdinfo_reading *grown;
 
 	if (count <= client->value_count)
 		return 0;
@@ -286,7 +302,7 @@ static int update_values(struct fdinfo_scan *scan, struct fdinfo_client *client,
 {
 	for (size_t i = 0; i < client->value_count; i++)
 		if (scan->events[i].kind == FDINFO_MEMORY)
-			client->values[i] = 0;
+			client->values[i].raw = 0;
 	for (size_t i = 0; i < fdinfo->value_count; i++) {
 		const struct fdinfo_value *value = &fdinfo->values[i];
 		ssize_t index = fdinfo_scan_event(scan, value->event, value->kind, false);
@@ -296,8 +312,10 @@ static int update_values(struct fdinfo_scan *scan, struct fdinfo_client *client,
 		if (index < 0 || reserve_values(client, (size_t)index + 1))
 			return -ENOMEM;
 		scan->events[index].seen = scan->walk;
-		if (client->values[index] < value->raw || value->kind == FDINFO_MEMORY)
-			client->values[index] = value->raw;
+		if (client->values[index].raw < value->raw || value->kind == FDINFO_MEMORY)
+			client->values[index].raw = value->raw;
+		client->values[index].clock = value->clock;
+		client->values[index].has = true;
 	}
 	return 0;
 }
@@ -314,29 +332,25 @@ static int note_client(struct fdinfo_scan *scan, const struct fdinfo *fdinfo)
 	if (client->seen == scan->walk)
 		return 0;
 	client->seen = scan->walk;
+	client->pid = scan->visited;
 	return update_values(scan, client, fdinfo);
 }
 
 /* ---- the walk ---- */
 
-/* A device that is not on PCI is identified by the node. */
-static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fdinfo, const char *class,
-			 const char *name)
+/* A device that is not on PCI is identified by the node, and gets its name. */
+static bool is_of_device(const struct fdinfo_scan *scan, struct fdinfo *fdinfo, const char *class, const char *name)
 {
 	char path[PATH_MAX], *device;
-	bool same = false;
 
-	if (!scan->address)
-		return true;
-	if (fdinfo->device[0])
-		return strcasecmp(fdinfo->device, scan->address) == 0;
-	if (snprintf(path, sizeof(path), "%s/%s/%s/device", scan->sysfs, class, name) >= (int)sizeof(path))
-		return false;
-	device = realpath(path, NULL);
-	if (device)
-		same = strcmp(strrchr(device, '/') + 1, scan->address) == 0;
-	free(device);
-	return same;
+	if (!fdinfo->device[0] &&
+	    snprintf(path, sizeof(path), "%s/%s/%s/device", scan->sysfs, class, name) < (int)sizeof(path)) {
+		device = realpath(path, NULL);
+		if (device)
+			snprintf(fdinfo->device, sizeof(fdinfo->device), "%.63s", strrchr(device, '/') + 1);
+		free(device);
+	}
+	return !scan->address || strcasecmp(fdinfo->device, scan->address) == 0;
 }
 
 /* As much as there is; 0 when nothing can be read. */
@@ -483,6 +497,7 @@ static int scan_process(struct fdinfo_scan *scan, struct fdinfo_process *process
 	int folder, error;
 
 	snprintf(name, sizeof(name), "%lu", process->pid);
+	scan->visited = process->pid;
 	folder = openat(scan->folder, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return -errno;
@@ -559,6 +574,13 @@ int fdinfo_scan_walk(struct fdinfo_scan *scan)
 	return scan->error;
 }
 
+bool fdinfo_is_own_memory(const struct fdinfo_event *event)
+{
+	/* amdgpu's and xe's, i915's */
+	return event->kind == FDINFO_MEMORY &&
+	       (!strncmp(event->name, "memory-vram", 11) || !strncmp(event->name, "memory-local", 12));
+}
+
 __u64 fdinfo_scan_sum(const struct fdinfo_scan *scan, size_t event)
 {
 	bool level = scan->events[event].kind == FDINFO_MEMORY;
@@ -568,7 +590,7 @@ __u64 fdinfo_scan_sum(const struct fdinfo_scan *scan, size_t event)
 		const struct fdinfo_client *client = &scan->clients[i];
 
 		if (event < client->value_count && (!level || client->seen == scan->walk))
-			sum += client->values[event];
+			sum += client->values[event].raw;
 	}
 	return sum;
 }

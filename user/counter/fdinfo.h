@@ -24,6 +24,7 @@ struct fdinfo_value {
 	enum fdinfo_kind kind;
 	unsigned int rank; /* of the line that it is from: more is the better one for the same thing */
 	__u64 raw;
+	__u64 clock; /* cycles: of the engine's clock by then; 0: not reported */
 };
 
 struct fdinfo {
@@ -55,12 +56,19 @@ struct fdinfo_event {
 	__u64 ended; /* sum of ended clients that are forgotten */
 };
 
+struct fdinfo_reading {
+	__u64 raw, clock;		/* as in a value */
+	__u64 raw_before, clock_before; /* when usage.c read it last */
+	bool has;			/* the client has reported it */
+};
+
 struct fdinfo_client {
 	char driver[64];
 	char device[64];
 	__u64 id;
-	__u64 seen;    /* number of the last walk that met it */
-	__u64 *values; /* of the first value_count events */
+	__u64 seen;		       /* number of the last walk that met it */
+	unsigned long pid;	       /* the process in which that walk met it first */
+	struct fdinfo_reading *values; /* of the first value_count events */
 	size_t value_count;
 };
 
@@ -90,7 +98,8 @@ struct fdinfo_scan {
 	size_t client_count;
 	struct fdinfo_process *processes; /* by number; without pid */
 	size_t process_count;
-	unsigned long turn; /* the process from which the next walk continues; 0: it begins at the first */
+	unsigned long turn;    /* the process from which the next walk continues; 0: it begins at the first */
+	unsigned long visited; /* the process that the walk is in */
 };
 
 /* -ENODEV: no such process, or no proc; -EACCES, -EIO, -ENOMEM. */
@@ -102,6 +111,9 @@ int fdinfo_scan_walk(struct fdinfo_scan *scan);
 
 /* The index of an event. -ENOENT when there are too many; never when a counter needs it. -ENOMEM. */
 ssize_t fdinfo_scan_event(struct fdinfo_scan *scan, const char *name, enum fdinfo_kind kind, bool wanted);
+
+/* Memory that is the device's own, not the machine's. */
+bool fdinfo_is_own_memory(const struct fdinfo_event *event);
 
 /* What grows: of all clients that there have been. Levels: of those that the last walk met. */
 __u64 fdinfo_scan_sum(const struct fdinfo_scan *scan, size_t event);

@@ -121,13 +121,6 @@ static bool has_kind(const struct fdinfo_scan *scan, enum fdinfo_kind kind)
 	return false;
 }
 
-/* The device's own memory has these names: amdgpu's and xe's, i915's. */
-static bool is_own_memory(const struct fdinfo_event *event)
-{
-	return event->kind == FDINFO_MEMORY &&
-	       (!strncmp(event->name, "memory-vram", 11) || !strncmp(event->name, "memory-local", 12));
-}
-
 /* Where there is memory of the device's own, that; else all that clients have in the machine's. */
 static __u64 memory_of_all(const struct fdinfo_scan *scan)
 {
@@ -135,9 +128,9 @@ static __u64 memory_of_all(const struct fdinfo_scan *scan)
 	__u64 sum = 0;
 
 	for (size_t i = 0; i < scan->event_count; i++)
-		has_own |= is_own_memory(&scan->events[i]);
+		has_own |= fdinfo_is_own_memory(&scan->events[i]);
 	for (size_t i = 0; i < scan->event_count; i++)
-		if (has_own ? is_own_memory(&scan->events[i]) : scan->events[i].kind == FDINFO_MEMORY)
+		if (has_own ? fdinfo_is_own_memory(&scan->events[i]) : scan->events[i].kind == FDINFO_MEMORY)
 			sum += fdinfo_scan_sum(scan, i);
 	return sum;
 }

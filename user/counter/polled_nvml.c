@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/vec.h"
 #include "counter/counter.h"
+#include "counter/usage.h"
 
 /* nvmlReturn_t */
 enum nvml_result {
 	NVML_OK = 0,
 	NVML_NO_PERMISSION = 4,
 	NVML_NOT_FOUND = 6,
+	NVML_INSUFFICIENT_SIZE = 7,
 	NVML_GPU_LOST = 15,
 };
 
@@ -404,6 +407,183 @@ static void close_counter(struct polled *polled)
 	nvml_unload(&opened->nvml);
 	free(opened->devices);
 	free(opened);
+}
+
+/* ---- processes ---- */
+
+struct nvml_sample {
+	unsigned int pid;
+	unsigned long long time;		   /* us since 1970 */
+	unsigned int sm, memory, encoder, decoder; /* % */
+};
+
+struct nvml_process {
+	unsigned int pid;
+	unsigned long long memory; /* bytes; ~0: not known */
+	unsigned int instance, compute_instance;
+};
+
+struct nvml_usage {
+	struct nvml nvml;
+	int (*samples)(nvml_device device, struct nvml_sample *samples, unsigned int *count, unsigned long long since);
+	int (*processes[2])(nvml_device device, unsigned int *count, struct nvml_process *processes);
+	struct {
+		nvml_device device;
+		int index;
+		unsigned long long since; /* us, of the newest sample */
+	} * devices;
+	size_t count;
+};
+
+void nvml_usage_close(struct nvml_usage *usage)
+{
+	if (!usage)
+		return;
+	nvml_unload(&usage->nvml);
+	free(usage->devices);
+	free(usage);
+}
+
+int nvml_usage_open(const struct counter_place *place, struct nvml_usage **result)
+{
+	struct nvml_usage *usage;
+	const struct node *node;
+	int error = 0;
+
+	*result = NULL;
+	for (size_t i = 0; (node = polled_node(place, i)) && strcmp(node->driver, "nvidia"); i++)
+		;
+	if (!node)
+		return -ENODEV;
+	usage = calloc(1, sizeof(*usage));
+	if (!usage)
+		return -ENOMEM;
+	if (nvml_load(&usage->nvml)) {
+		free(usage);
+		return -ENODEV;
+	}
+	*(void **)&usage->samples = dlsym(usage->nvml.handle, "nvmlDeviceGetProcessUtilization");
+	*(void **)&usage->processes[0] = dlsym(usage->nvml.handle, "nvmlDeviceGetComputeRunningProcesses_v3");
+	*(void **)&usage->processes[1] = dlsym(usage->nvml.handle, "nvmlDeviceGetGraphicsRunningProcesses_v3");
+	for (size_t i = 0; !error && (node = polled_node(place, i)); i++) {
+		__typeof__(*usage->devices) device = { .index = (int)i };
+
+		if (!strcmp(node->driver, "nvidia") && usage->nvml.by_address(node->address, &device.device) == NVML_OK)
+			error = vec_push(usage->devices, usage->count, device);
+	}
+	if (!error && !usage->count)
+		error = -ENODEV;
+	if (error) {
+		nvml_usage_close(usage);
+		return error;
+	}
+	*result = usage;
+	return 0;
+}
+
+/* What functions have that fill in an array; it grows meanwhile. NULL: none, or no memory. */
+static void *read_list(size_t size, unsigned int *count,
+		       int (*read)(const void *context, void *items, unsigned int *count), const void *context)
+{
+	void *items = NULL;
+	int result;
+
+	*count = 0;
+	result = read(context, NULL, count);
+	for (int tries = 0; result == NVML_INSUFFICIENT_SIZE && *count && tries < 4; tries++) {
+		free(items);
+		*count += 8;
+		items = calloc(*count, size);
+		if (!items)
+			return NULL;
+		result = read(context, items, count);
+	}
+	if (result == NVML_OK && items)
+		return items;
+	free(items);
+	*count = 0;
+	return NULL;
+}
+
+struct list_request {
+	const struct nvml_usage *usage;
+	size_t device, kind;
+};
+
+static int read_samples(const void *context, void *items, unsigned int *count)
+{
+	const struct list_request *request = context;
+
+	return request->usage->samples(request->usage->devices[request->device].device, items, count,
+				       request->usage->devices[request->device].since);
+}
+
+static int read_processes(const void *context, void *items, unsigned int *count)
+{
+	const struct list_request *request = context;
+
+	return request->usage->processes[request->kind](request->usage->devices[request->device].device, count, items);
+}
+
+/* Several samples of a process are of times that follow each other: their mean counts. */
+static int add_samples(struct nvml_usage *usage, size_t device, __u64 elapsed, struct usage_list *list)
+{
+	const struct list_request request = { usage, device, 0 };
+	unsigned int count;
+	struct nvml_sample *samples = read_list(sizeof(*samples), &count, read_samples, &request);
+	unsigned long long newest = usage->devices[device].since;
+	int error = 0;
+
+	for (unsigned int i = 0; !error && i < count; i++) {
+		unsigned int same = 0;
+
+		for (unsigned int each = 0; each < count; each++)
+			same += samples[each].pid == samples[i].pid;
+		if (samples[i].time > newest)
+			newest = samples[i].time;
+		if (samples[i].sm <= 100)
+			error = usage_add(list, (struct xpt_device_use){ .index = usage->devices[device].index,
+									 .pid = (pid_t)samples[i].pid,
+									 .source = "nvml",
+									 .has_time = 1,
+									 .device_time = elapsed * samples[i].sm / 100 /
+											same });
+	}
+	usage->devices[device].since = newest;
+	free(samples);
+	return error;
+}
+
+static int add_processes(const struct nvml_usage *usage, size_t device, size_t kind, struct usage_list *list)
+{
+	const struct list_request request = { usage, device, kind };
+	unsigned int count;
+	struct nvml_process *processes = read_list(sizeof(*processes), &count, read_processes, &request);
+	int error = 0;
+
+	for (unsigned int i = 0; !error && i < count; i++)
+		if (processes[i].memory != ~0ull)
+			error = usage_add(list, (struct xpt_device_use){ .index = usage->devices[device].index,
+									 .pid = (pid_t)processes[i].pid,
+									 .source = "nvml",
+									 .has_memory = 1,
+									 .memory = processes[i].memory });
+	free(processes);
+	return error;
+}
+
+int nvml_usage_read(struct nvml_usage *usage, __u64 elapsed, struct usage_list *list)
+{
+	int error = 0;
+
+	for (size_t i = 0; !error && i < usage->count; i++) {
+		if (usage->samples)
+			error = add_samples(usage, i, elapsed, list);
+		for (size_t kind = 0; !error && kind < 2; kind++)
+			if (usage->processes[kind])
+				error = add_processes(usage, i, kind, list);
+	}
+	return error;
 }
 
 const struct polled_source polled_nvml = { list, open_counter, read_counter, close_counter };

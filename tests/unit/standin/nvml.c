@@ -124,6 +124,69 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t 
 }
 
 typedef struct {
+	unsigned int pid;
+	unsigned long long timeStamp;
+	unsigned int smUtil;
+	unsigned int memUtil;
+	unsigned int encUtil;
+	unsigned int decUtil;
+} nvmlProcessUtilizationSample_t;
+
+EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+						      unsigned int *processSamplesCount,
+						      unsigned long long lastSeenTimeStamp)
+{
+	nvmlReturn_t result = check(device, STANDIN_SAMPLES);
+	unsigned int count = 0;
+
+	for (int i = 0; !result && i < STANDIN_CLIENTS; i++) {
+		const struct standin_client *client = &device->gpu->clients[i];
+
+		if (!client->pid || !client->sm || client->time <= lastSeenTimeStamp)
+			continue;
+		if (count < *processSamplesCount)
+			utilization[count] = (nvmlProcessUtilizationSample_t){ client->pid, client->time,
+									       client->sm,  0,
+									       0,	    0 };
+		count++;
+	}
+	if (!result && count > *processSamplesCount)
+		result = 7;
+	else if (!result && !count)
+		result = 6;
+	*processSamplesCount = count;
+	return result;
+}
+
+typedef struct {
+	unsigned int pid;
+	unsigned long long usedGpuMemory;
+	unsigned int gpuInstanceId;
+	unsigned int computeInstanceId;
+} nvmlProcessInfo_t;
+
+EXPORTED nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+							      nvmlProcessInfo_t *infos)
+{
+	nvmlReturn_t result = check(device, STANDIN_PROCESSES);
+	unsigned int count = 0;
+
+	for (int i = 0; !result && i < STANDIN_CLIENTS; i++) {
+		const struct standin_client *client = &device->gpu->clients[i];
+
+		if (!client->pid || !client->memory)
+			continue;
+		if (count < *infoCount)
+			infos[count] = (nvmlProcessInfo_t){ client->pid, client->memory, 0, 0 };
+		count++;
+	}
+	if (!result && count > *infoCount)
+		result = 7;
+	*infoCount = count;
+	return result;
+}
+
+typedef struct {
 	unsigned int version;
 	unsigned long long total;
 	unsigned long long reserved;

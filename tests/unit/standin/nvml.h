@@ -12,10 +12,21 @@ enum standin_function {
 	STANDIN_UTILIZATION,
 	STANDIN_MEMORY,
 	STANDIN_CLOCK,
+	STANDIN_SAMPLES,
+	STANDIN_PROCESSES,
 	STANDIN_FUNCTIONS,
 };
 
+#define STANDIN_CLIENTS 4
+
+/* A process on a GPU; pid 0: none. */
+struct standin_client {
+	unsigned int pid, sm; /* %; 0: there is no sample of it */
+	unsigned long long time, memory;
+};
+
 struct standin_gpu {
+	struct standin_client clients[STANDIN_CLIENTS];
 	unsigned long long energy;	/* mJ */
 	unsigned int power;		/* mW */
 	unsigned int busy, memory_busy; /* % */

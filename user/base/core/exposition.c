@@ -82,9 +82,20 @@ static bool is_type(const char *range, size_t length, const char *type)
 	return length >= size && !strncasecmp(range, type, size) && (length == size || strchr("; \t", range[size]));
 }
 
-bool exposition_wants_openmetrics(const char *accept)
+struct qualities {
+	double protobuf, openmetrics, text;
+};
+
+static bool has(const char *range, size_t length, const char *parameter)
 {
-	double openmetrics = 0, text = 0;
+	const char *found = memmem(range, length, parameter, strlen(parameter));
+
+	return found && (found + strlen(parameter) == range + length || strchr("; \t", found[strlen(parameter)]));
+}
+
+static struct qualities find_qualities(const char *accept)
+{
+	struct qualities found = {};
 
 	while (accept && *accept) {
 		size_t length;
@@ -92,12 +103,30 @@ bool exposition_wants_openmetrics(const char *accept)
 		accept += strspn(accept, ", \t");
 		length = strcspn(accept, ",");
 		if (is_type(accept, length, "application/openmetrics-text"))
-			openmetrics = fmax(openmetrics, quality(accept, length));
+			found.openmetrics = fmax(found.openmetrics, quality(accept, length));
 		else if (is_type(accept, length, "text/plain"))
-			text = fmax(text, quality(accept, length));
+			found.text = fmax(found.text, quality(accept, length));
+		else if (is_type(accept, length, "application/vnd.google.protobuf") &&
+			 has(accept, length, "proto=io.prometheus.client.MetricFamily") &&
+			 has(accept, length, "encoding=delimited"))
+			found.protobuf = fmax(found.protobuf, quality(accept, length));
 		accept += length;
 	}
-	return openmetrics > 0 && openmetrics >= text;
+	return found;
+}
+
+bool exposition_wants_openmetrics(const char *accept)
+{
+	const struct qualities found = find_qualities(accept);
+
+	return found.openmetrics > 0 && found.openmetrics >= found.text;
+}
+
+bool exposition_wants_protobuf(const char *accept)
+{
+	const struct qualities found = find_qualities(accept);
+
+	return found.protobuf > 0 && found.protobuf >= found.openmetrics && found.protobuf >= found.text;
 }
 
 /* ---- samples ---- */
@@ -138,9 +167,9 @@ void exposition_family(struct exposition *exposition, const struct metric *metri
 	}
 }
 
-/* le: "": none */
-static void add_sample(struct exposition *exposition, const char *end, const struct text *labels, const char *le,
-		       size_t le_length, double value)
+/* le: "": none; the line is not ended. */
+static void add_sample_open(struct exposition *exposition, const char *end, const struct text *labels, const char *le,
+			    size_t le_length, double value)
 {
 	struct text *out = exposition->out;
 
@@ -160,7 +189,34 @@ static void add_sample(struct exposition *exposition, const char *end, const str
 	}
 	text_literal(out, " ");
 	add_number(out, value);
-	text_literal(out, "\n");
+}
+
+static void add_sample(struct exposition *exposition, const char *end, const struct text *labels, const char *le,
+		       size_t le_length, double value)
+{
+	add_sample_open(exposition, end, labels, le, le_length, value);
+	text_literal(exposition->out, "\n");
+}
+
+static void add_exemplar(struct exposition *exposition, const struct exemplar *exemplar)
+{
+	struct text *out = exposition->out;
+
+	text_literal(out, " # {");
+	text_bytes(out, exemplar->labels.data, exemplar->labels.length);
+	text_literal(out, "} ");
+	add_number(out, exemplar->value);
+	text_literal(out, " ");
+	text_real_exact(out, exemplar->time);
+}
+
+size_t histogram_bucket(const struct histogram *histogram, double value)
+{
+	size_t bucket = 0;
+
+	while (bucket < histogram->bound_count && value > histogram->bounds[bucket])
+		bucket++;
+	return bucket;
 }
 
 static void add_created(struct exposition *exposition, const struct text *labels, double created)
@@ -185,6 +241,9 @@ void exposition_value(struct exposition *exposition, const struct text *labels, 
 void exposition_histogram(struct exposition *exposition, const struct text *labels, const struct histogram *histogram,
 			  double created)
 {
+	size_t exemplar = histogram->exemplar.labels.length && exposition->openmetrics ?
+				  histogram_bucket(histogram, histogram->exemplar.value) :
+				  histogram->bound_count + 1;
 	char room[64];
 	__u64 count = 0;
 
@@ -202,7 +261,10 @@ void exposition_histogram(struct exposition *exposition, const struct text *labe
 			text_real(&le, histogram->bounds[i]);
 		if (i < histogram->bound_count && !memchr(le.data, '.', le.length) && !memchr(le.data, 'e', le.length))
 			text_literal(&le, ".0");
-		add_sample(exposition, "_bucket", labels, le.data, le.length, (double)count);
+		add_sample_open(exposition, "_bucket", labels, le.data, le.length, (double)count);
+		if (i == exemplar)
+			add_exemplar(exposition, &histogram->exemplar);
+		text_literal(exposition->out, "\n");
 	}
 	add_sample(exposition, "_sum", labels, "", 0, histogram->sum);
 	add_sample(exposition, "_count", labels, "", 0, (double)count);

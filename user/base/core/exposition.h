@@ -27,6 +27,8 @@ bool label_next(const char **at, const char *end, const char **name, size_t *nam
 
 /* Whether an Accept header (NULL: none) prefers OpenMetrics to the text format, by its quality values. */
 bool exposition_wants_openmetrics(const char *accept);
+/* Whether it prefers Prometheus's protobuf format to both, see base/format/prometheus.h. */
+bool exposition_wants_protobuf(const char *accept);
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
@@ -37,13 +39,36 @@ struct metric {
 	enum metric_type type;
 };
 
+#define EXEMPLAR_LABELS_MAX 128 /* characters of names and values, as OpenMetrics has it */
+
+/* One sample in place of many. */
+struct exemplar {
+	struct text labels; /* as of a series; empty: there is none */
+	double value, time; /* in the metric's unit; s since 1970 */
+};
+
+#define NATIVE_SCHEMA 3
+#define NATIVE_PER_OCTAVE (1 << NATIVE_SCHEMA)
+
+/* The same samples in buckets of an eighth of an octave: number i has those above 2^((i-1)/8) and at most 2^(i/8). */
+struct native_histogram {
+	int first; /* number of the first one */
+	size_t count;
+	__u64 *counts;
+};
+
 /* Samples up to each bound, not cumulative; the last one is of those beyond. */
 struct histogram {
 	const double *bounds; /* in the metric's unit, ascending */
 	size_t bound_count;
 	__u64 *counts; /* bound_count + 1 */
 	double sum;
+	struct exemplar exemplar;
+	struct native_histogram native; /* empty: there is none */
 };
+
+/* The bucket in which the value is; bound_count: beyond all. */
+size_t histogram_bucket(const struct histogram *histogram, double value);
 
 /* Another format: gets what the functions below are called with. */
 struct exposition_sink {

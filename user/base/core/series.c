@@ -10,10 +10,14 @@
 
 #define SECOND 0x84222325cbf29ce4ull
 
-static void release(struct series *series)
+static void release(const struct series_table *table, struct series *series)
 {
 	if (!series)
 		return;
+	for (size_t i = 0; series->histograms && i < table->histogram_count; i++) {
+		text_free(&series->histograms[i].exemplar.labels);
+		free(series->histograms[i].native.counts);
+	}
 	text_free(&series->labels);
 	free(series->values);
 	free(series->histograms);
@@ -35,13 +39,14 @@ static struct series *create(const struct series_table *table, const struct text
 				    table->histogram_count * sizeof(*series->histograms) + cells * sizeof(__u64) + 1);
 	text_bytes(&series->labels, labels->data, labels->length);
 	if (!series->values || !series->histograms || series->labels.error) {
-		release(series);
+		release(table, series);
 		return NULL;
 	}
 	counts = (__u64 *)(series->histograms + table->histogram_count);
 	for (size_t i = 0; i < table->histogram_count; i++)
-		series->histograms[i] = (struct histogram){ table->bounds, table->bound_count,
-							    counts + i * (table->bound_count + 1), 0 };
+		series->histograms[i] = (struct histogram){ .bounds = table->bounds,
+							    .bound_count = table->bound_count,
+							    .counts = counts + i * (table->bound_count + 1) };
 	for (size_t i = 0; i < table->value_count; i++)
 		series->values[i] = NAN;
 	return series;
@@ -56,8 +61,8 @@ int series_init(struct series_table *table, const struct text *overflow)
 void series_free(struct series_table *table)
 {
 	for (size_t i = 0; i < table->count; i++)
-		release(table->all[i]);
-	release(table->overflow);
+		release(table, table->all[i]);
+	release(table, table->overflow);
 	free(table->all);
 	map_free(&table->map);
 }
@@ -84,8 +89,10 @@ struct series *series_get(struct series_table *table, const struct text *labels,
 	for (struct map_node *node = map_find(&table->map, first, second); node; node = map_next(node)) {
 		series = container_of(node, struct series, node);
 		if (series->labels.length == labels->length &&
-		    !memcmp(series->labels.data, labels->data, labels->length))
+		    !memcmp(series->labels.data, labels->data, labels->length)) {
+			series->used = table->clock;
 			return series;
+		}
 	}
 	if (table->count >= table->most)
 		return drop(table, first, now);
@@ -95,11 +102,49 @@ struct series *series_get(struct series_table *table, const struct text *labels,
 	if (!series)
 		return NULL;
 	if (map_add(&table->map, &series->node, first, second)) {
-		release(series);
+		release(table, series);
 		return NULL;
 	}
+	series->used = table->clock;
 	table->all[table->count++] = series;
 	return series;
+}
+
+void series_remove_stale(struct series_table *table, __u64 age)
+{
+	for (size_t i = 0; i < table->count;) {
+		struct series *series = table->all[i];
+
+		if (series->users || table->clock < series->used || table->clock - series->used <= age) {
+			i++;
+			continue;
+		}
+		map_remove(&table->map, &series->node);
+		table->all[i] = table->all[--table->count];
+		table->removed++;
+		release(table, series);
+	}
+}
+
+int histogram_native_add(struct histogram *histogram, int bucket, __u64 count)
+{
+	struct native_histogram *native = &histogram->native;
+	int first = native->count && native->first < bucket ? native->first : bucket;
+	size_t end = native->count ? (size_t)(native->first - first) + native->count : 0, at = (size_t)(bucket - first);
+	size_t wanted = at >= end ? at + 1 : end;
+
+	if (!native->count || wanted > native->count) {
+		__u64 *grown = calloc(wanted, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		for (size_t i = 0; i < native->count; i++)
+			grown[(size_t)(native->first - first) + i] = native->counts[i];
+		free(native->counts);
+		*native = (struct native_histogram){ first, wanted, grown };
+	}
+	native->counts[at] += count;
+	return 0;
 }
 
 void series_add(struct series *series, size_t value, double amount)

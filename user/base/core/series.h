@@ -10,6 +10,8 @@ struct series {
 	struct map_node node;
 	struct text labels; /* as label_add() made them */
 	double created;	    /* s since 1970 */
+	__u64 used;	    /* the table's clock when it was got last */
+	unsigned int users; /* the owner's: what keeps it from being stale */
 	double *values;	    /* of counters; NaN: never observed, and not shown */
 	struct histogram *histograms;
 };
@@ -23,6 +25,8 @@ struct series_table {
 	struct series **all;
 	size_t count;
 	struct series *overflow;
+	__u64 clock;   /* ns, the owner's, of any origin */
+	__u64 removed; /* stale series */
 	__u64 dropped; /* label sets without a series of their own; one that comes again after others may count again */
 	__u64 recent[64]; /* hashes of those that were dropped last */
 };
@@ -32,6 +36,10 @@ int series_init(struct series_table *table, const struct text *overflow);
 void series_free(struct series_table *table);
 /* That of the labels, made if there is room; else the overflow. NULL: no memory. now: s since 1970. */
 struct series *series_get(struct series_table *table, const struct text *labels, double now);
+/* Adds to a bucket of the native histogram. -ENOMEM. */
+int histogram_native_add(struct histogram *histogram, int bucket, __u64 count);
+/* Removes series without users that were not got for longer than age, ns, by the table's clock. Others keep what they count. */
+void series_remove_stale(struct series_table *table, __u64 age);
 /* Adds to a counter; what is negative or not a number adds nothing. */
 void series_add(struct series *series, size_t value, double amount);
 

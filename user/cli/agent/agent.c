@@ -18,11 +18,12 @@
 
 #define INTERVAL 5000000000ull /* ns */
 #define SERIES 2000
-#define TEXTFILE_MODE 0644 /* node_exporter is another user */
+#define STALE 600000000000ull /* ns */
+#define TEXTFILE_MODE 0644    /* node_exporter is another user */
 
 struct agent {
 	struct session_options session; /* first: see session.h */
-	uint64_t interval, max_series;
+	uint64_t interval, max_series, stale;
 	const char *listen, *textfile; /* NULL: no file */
 	const char *otlp;	       /* NULL: as the environment has it */
 	uint64_t otlp_queue;
@@ -87,6 +88,9 @@ static const struct option_entry entries[] = {
 	{ 0, "max-series", "N",
 	  "sets of labels of programs that are kept apart (default 2000);\nprogram=\"other\" has the rest",
 	  OPTION_NUMBER, FIELD(max_series), .min = 1, .max = 100000 },
+	{ 0, "stale-after", "TIME",
+	  "remove series of programs and processes that have ended and\ndid nothing for so long, 1s to 1d (default 10m)",
+	  OPTION_DURATION, FIELD(stale), .min = 1000000000, .max = 86400000000000 },
 	{ 0, "kernels", NULL,
 	  "give each kernel of CUDA, HIP, OpenCL... series of its own,\nnot only program=\"kernels\"", OPTION_FLAG,
 	  FIELD(kernels) },
@@ -142,7 +146,7 @@ static void update_textfile(struct agent *agent)
 	char message[300];
 	int error;
 
-	agent_metrics_render(agent->metrics, false, &text);
+	agent_metrics_render(agent->metrics, AGENT_TEXT, &text);
 	error = text.error ?: write_textfile(agent->textfile, &text);
 	text_free(&text);
 	if (error && error != agent->textfile_error) {
@@ -221,7 +225,10 @@ static int trace(struct agent *agent)
 static int run(struct agent *agent)
 {
 	XPT_OPTS(xpt_session_options, options, WATCH_OPTIONS(&agent->session));
-	int result = exit_status(agent_metrics_create(agent->max_series, agent->kernels, &agent->metrics));
+	const struct agent_metrics_options metrics_options = { .max_series = agent->max_series,
+							       .kernels = agent->kernels,
+							       .stale = agent->stale };
+	int result = exit_status(agent_metrics_create(&metrics_options, &agent->metrics));
 
 	if (!result)
 		result = exit_status(agent_push_create(agent->otlp, agent->otlp_queue, agent->metrics, &agent->push));
@@ -251,6 +258,7 @@ int command_agent(int argc, char **argv)
 		.session.budget = XPT_BUDGET_CONTINUOUS,
 		.interval = INTERVAL,
 		.max_series = SERIES,
+		.stale = STALE,
 		.listen = AGENT_LISTEN,
 		.otlp_queue = AGENT_QUEUE,
 	};

@@ -17,22 +17,53 @@
 
 struct agent_metrics;
 
-/* kernels: each kernel has a series of its own, too. 0 or -ENOMEM. */
-int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics **result);
+struct agent_metrics_options {
+	size_t max_series;
+	bool kernels;	/* each kernel has a series of its own */
+	uint64_t stale; /* ns without anything new after which series of what has ended are removed */
+};
+
+/* 0 or -ENOMEM. */
+int agent_metrics_create(const struct agent_metrics_options *options, struct agent_metrics **result);
 void agent_metrics_free(struct agent_metrics *metrics);
 /* Adds a report, and reads devices and the state of the session. */
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
 			  const struct xpt_profile_report *report);
 /* All of them. */
 void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to);
-/* Appends them as text. text->error: no memory. */
-void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struct text *text);
+enum agent_format { AGENT_TEXT, AGENT_OPENMETRICS, AGENT_PROTOBUF, AGENT_FORMATS };
+
+/* Appends them. text->error: no memory. */
+void agent_metrics_render(struct agent_metrics *metrics, enum agent_format format, struct text *text);
 /* Changes with each update. */
 uint64_t agent_metrics_version(struct agent_metrics *metrics);
 
 /* Whenever they are exposed, more() adds its own, and calls none of these functions. NULL: no more. */
 void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *context, struct exposition *to),
 			  void *context);
+
+/* ---- devices.c: what processes have of devices ---- */
+
+#define AGENT_DEVICES_MAX 64
+
+struct agent_devices;
+
+/* A device of this machine, with its use as a whole. */
+struct agent_device {
+	int index; /* as in xpt_device_info */
+	char address[64];
+	const struct text *labels;
+	double busy; /* s, in the interval; negative: not known */
+};
+
+/* max_series: of each device. 0 or -ENOMEM. */
+int agent_devices_create(const struct agent_metrics_options *options, struct agent_devices **result);
+void agent_devices_free(struct agent_devices *devices); /* NULL is allowed */
+/* An interval has passed. now: s since 1970, when series begin that are new in it. */
+void agent_devices_update(struct agent_devices *devices, struct xpt_session *session, const struct agent_device *known,
+			  size_t count, double now);
+/* started: s since 1970, when counters began that have no begin of their own. */
+void agent_devices_render(const struct agent_devices *devices, struct exposition *to, double started);
 
 /* ---- http.c: the server ---- */
 

@@ -23,6 +23,7 @@
 #include "base/core/exposition.h"
 #include "base/core/process.h"
 #include "base/file/output.h"
+#include "base/format/prometheus.h"
 #include "cli/commands.h"
 
 #define CONNECTIONS_MAX 32
@@ -46,7 +47,7 @@ struct agent_server {
 	int descriptor; /* that listens; the daemon closes it */
 	char *path;	/* of a Unix socket, removed at the end; NULL: none */
 	struct MHD_Daemon *daemon;
-	struct answer answers[2]; /* text format, OpenMetrics; of the daemon's thread */
+	struct answer answers[AGENT_FORMATS]; /* of the daemon's thread */
 	pthread_mutex_t lock;
 	struct connection connections[CONNECTIONS_MAX];
 };
@@ -69,9 +70,10 @@ static struct MHD_Response *make_response(const char *type, const void *bytes, s
 }
 
 /* NULL: no memory. */
-static struct MHD_Response *current_answer(struct agent_server *server, bool openmetrics)
+static struct MHD_Response *current_answer(struct agent_server *server, enum agent_format format)
 {
-	struct answer *answer = &server->answers[openmetrics];
+	static const char *const types[AGENT_FORMATS] = { EXPOSITION_TEXT, EXPOSITION_OPENMETRICS, PROMETHEUS_TYPE };
+	struct answer *answer = &server->answers[format];
 	uint64_t version = agent_metrics_version(server->metrics);
 	struct text text = {};
 
@@ -80,10 +82,9 @@ static struct MHD_Response *current_answer(struct agent_server *server, bool ope
 	if (answer->response)
 		MHD_destroy_response(answer->response); /* those who get it still have it */
 	answer->response = NULL;
-	agent_metrics_render(server->metrics, openmetrics, &text);
+	agent_metrics_render(server->metrics, format, &text);
 	if (!text.error)
-		answer->response = make_response(openmetrics ? EXPOSITION_OPENMETRICS : EXPOSITION_TEXT, text.data,
-						 text.length, MHD_RESPMEM_MUST_FREE);
+		answer->response = make_response(types[format], text.data, text.length, MHD_RESPMEM_MUST_FREE);
 	if (!answer->response)
 		text_free(&text);
 	answer->version = version;
@@ -123,7 +124,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	if (strcmp(url, "/metrics") != 0)
 		return answer_with(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
 	accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
-	response = current_answer(server, exposition_wants_openmetrics(accept));
+	response = current_answer(server, exposition_wants_protobuf(accept)    ? AGENT_PROTOBUF :
+					  exposition_wants_openmetrics(accept) ? AGENT_OPENMETRICS :
+										 AGENT_TEXT);
 	if (!response)
 		return answer_with(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
 	return MHD_queue_response(connection, MHD_HTTP_OK, response);
@@ -339,7 +342,7 @@ void agent_server_destroy(struct agent_server *server)
 		return;
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < AGENT_FORMATS; i++)
 		if (server->answers[i].response)
 			MHD_destroy_response(server->answers[i].response);
 	if (server->path)

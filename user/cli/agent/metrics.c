@@ -3,6 +3,7 @@
 #include "cli/agent/agent.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "base/core/exposition.h"
 #include "base/core/hashmap.h"
 #include "base/core/series.h"
+#include "base/format/prometheus.h"
 #include "cli/commands.h"
 
 /* ---- what there is ---- */
@@ -108,13 +110,14 @@ enum figure { BUSY, JOBS, MEMORY, ENERGY, FREQUENCY, FIGURES };
 
 static const char *const figure_names[FIGURES] = { "busy", "jobs", "memory_used", "energy", "frequency" };
 
-#define DEVICES_MAX 64
 #define CAUSES_MAX 32
 #define PLACES_MAX 65536
 
 struct device {
 	struct text labels;
-	struct xpt_counters *counters;
+	struct xpt_counters *counters; /* NULL: it has none */
+	int index;
+	char address[64];
 	uint64_t read; /* ns, CLOCK_MONOTONIC */
 	double figures[FIGURES];
 	double busy; /* s */
@@ -127,18 +130,20 @@ struct cause {
 
 /* In which container the process of a program is: it may have ended when its last report comes. */
 struct place {
-	struct keyed keyed; /* first; by the ID of the program */
+	struct keyed keyed;    /* first; by the ID of the program */
+	struct series *series; /* that it has been put into last, as one of its users; NULL: none */
 	struct cgroup_ids ids;
 };
 
 struct agent_metrics {
 	pthread_mutex_t lock;
 	uint64_t version;
-	bool kernels;
+	struct agent_metrics_options options;
 	struct series_table series;
 	struct keyed_table places;
-	struct device devices[DEVICES_MAX];
+	struct device devices[AGENT_DEVICES_MAX];
 	size_t device_count;
+	struct agent_devices *shares;
 	struct cause causes[CAUSES_MAX];
 	size_t cause_count;
 	struct xpt_session_status status;
@@ -160,12 +165,12 @@ static int on_device(void *context, const struct xpt_device_info *info)
 	struct agent_metrics *metrics = context;
 	struct device *device = &metrics->devices[metrics->device_count];
 
-	if (metrics->device_count == DEVICES_MAX)
+	if (metrics->device_count == AGENT_DEVICES_MAX)
 		return 1;
 	*device = (struct device){ .counters = device_counters_start(info->index, figure_names, FIGURES),
-				   .read = clock_monotonic() };
-	if (!device->counters)
-		return 0;
+				   .read = clock_monotonic(),
+				   .index = info->index };
+	snprintf(device->address, sizeof(device->address), "%.63s", info->address);
 	for (size_t i = 0; i < FIGURES; i++)
 		device->figures[i] = NAN;
 	label_add(&device->labels, "hw_id", info->address);
@@ -198,8 +203,10 @@ static void note_figure(struct device *device, enum figure figure, const struct 
 static void read_device(struct device *device)
 {
 	struct xpt_counter_value values[FIGURES];
-	size_t count = xpt_counters_count(device->counters);
+	size_t count = device->counters ? xpt_counters_count(device->counters) : 0;
 
+	if (!count)
+		return;
 	xpt_counters_poll(device->counters, values, sizeof(values[0]));
 	for (size_t i = 0; i < count; i++)
 		for (enum figure figure = 0; figure < FIGURES; figure++)
@@ -207,29 +214,69 @@ static void read_device(struct device *device)
 				note_figure(device, figure, &values[i]);
 }
 
+/* Whoever shares them, too. */
+static void read_devices(struct agent_metrics *metrics, struct xpt_session *session, double now)
+{
+	struct agent_device known[AGENT_DEVICES_MAX];
+
+	for (size_t i = 0; i < metrics->device_count; i++) {
+		struct device *device = &metrics->devices[i];
+		double busy = device->busy;
+
+		read_device(device);
+		known[i] = (struct agent_device){ .index = device->index,
+						  .labels = &device->labels,
+						  .busy = isnan(device->figures[BUSY]) ? -1 : device->busy - busy };
+		memcpy(known[i].address, device->address, sizeof(known[i].address));
+	}
+	agent_devices_update(metrics->shares, session, known, metrics->device_count, now);
+}
+
 /* ---- reports ---- */
 
+/* The series may be stale from now on. */
+static void place_release(void *context, struct keyed *entry)
+{
+	struct place *place = container_of(entry, struct place, keyed);
+
+	(void)context;
+	if (place->series)
+		place->series->users--;
+	free(place);
+}
+
+/* The program lives: series is not stale, even if it does nothing. */
+static void place_use(struct place *place, struct series *series)
+{
+	if (place->series == series)
+		return;
+	if (place->series)
+		place->series->users--;
+	place->series = series;
+	series->users++;
+}
+
 /* NULL: no memory. */
-static struct cgroup_ids *ids_of(struct agent_metrics *metrics, const struct xpt_program_report *program)
+static struct place *place_of(struct agent_metrics *metrics, const struct xpt_program_report *program)
 {
 	struct keyed *found = keyed_find(&metrics->places, program->id, 0);
 	struct place *place = found ? container_of(found, struct place, keyed) : calloc(1, sizeof(*place));
 
 	if (!place || found)
-		return place ? &place->ids : NULL;
+		return place;
 	if (keyed_add(&metrics->places, &place->keyed, 0, program->id, 0)) {
 		free(place);
 		return NULL;
 	}
 	if (program->pid > 0)
 		cgroup_read(&place->ids, program->pid);
-	return &place->ids;
+	return place;
 }
 
 /* NULL: no memory. */
 static struct series *series_of(struct agent_metrics *metrics, const struct xpt_program_report *program, double now)
 {
-	const struct cgroup_ids *ids = program->id ? ids_of(metrics, program) : NULL;
+	struct place *place = program->id ? place_of(metrics, program) : NULL;
 	struct series *series = NULL;
 	struct text labels = {};
 	char name[LABEL_BYTES_MAX + 1];
@@ -238,14 +285,16 @@ static struct series *series_of(struct agent_metrics *metrics, const struct xpt_
 	if (!program->id)
 		return metrics->series.overflow;
 	snprintf(name, sizeof(name), "%.*s", (int)text_cut(given, text_unnumbered(given), LABEL_BYTES_MAX), given);
-	label_add(&labels, "program", program->is_kernel && !metrics->kernels ? "kernels" : name);
+	label_add(&labels, "program", program->is_kernel && !metrics->options.kernels ? "kernels" : name);
 	label_add(&labels, "runtime", program->runtime);
 	label_add(&labels, "process", program->process);
-	label_add(&labels, "container", ids ? ids->container : NULL);
-	label_add(&labels, "pod_uid", ids ? ids->pod : NULL);
+	label_add(&labels, "container", place ? place->ids.container : NULL);
+	label_add(&labels, "pod_uid", place ? place->ids.pod : NULL);
 	if (!labels.error)
 		series = series_get(&metrics->series, &labels, now);
 	text_free(&labels);
+	if (series && place)
+		place_use(place, series);
 	return series;
 }
 
@@ -257,6 +306,52 @@ static double sum_of(const struct xpt_program_report *program, enum xpt_column c
 	if (xpt_latencies_get(program->latencies, column, &summary))
 		return -1;
 	return summary.mean * (double)summary.count;
+}
+
+#define NATIVE_LEAST (-30 * NATIVE_PER_OCTAVE) /* 1 ns */
+#define NATIVE_MOST (17 * NATIVE_PER_OCTAVE)   /* 36 h */
+
+/* Number of the bucket of a time in us. */
+static int native_bucket(double time)
+{
+	double number = ceil(log2(time / 1e6) * NATIVE_PER_OCTAVE);
+
+	return !(number > NATIVE_LEAST) ? NATIVE_LEAST : number > NATIVE_MOST ? NATIVE_MOST : (int)number;
+}
+
+static void add_native(struct histogram *histogram, const struct xpt_program_report *program, enum xpt_column column,
+		       const struct xpt_column_summary *summary)
+{
+	int first = native_bucket(summary->min), last = native_bucket(summary->max);
+	double in_unit[NATIVE_MOST - NATIVE_LEAST + 1] = {};
+	uint64_t counts[NATIVE_MOST - NATIVE_LEAST + 1], before = 0;
+
+	for (int i = first; i <= last; i++)
+		in_unit[i - first] = exp2((double)i / NATIVE_PER_OCTAVE) * 1e6;
+	if (xpt_latencies_buckets(program->latencies, column, in_unit, (size_t)(last - first + 1), counts))
+		return;
+	counts[last - first] = summary->count;
+	for (int i = first; i <= last; i++) {
+		if (counts[i - first] > before)
+			histogram_native_add(histogram, i, counts[i - first] - before);
+		before = counts[i - first];
+	}
+}
+
+static void add_exemplar(struct histogram *histogram, const struct xpt_program_report *program, double offset)
+{
+	struct exemplar *exemplar = &histogram->exemplar;
+	char number[32];
+
+	if (!program->slowest_time)
+		return;
+	text_clear(&exemplar->labels, ~(size_t)0);
+	snprintf(number, sizeof(number), "%" PRIu64, program->slowest_number);
+	label_add(&exemplar->labels, "inference", number);
+	snprintf(number, sizeof(number), "%d", program->pid);
+	label_add(&exemplar->labels, "pid", number);
+	exemplar->value = (double)program->slowest_duration / 1e9;
+	exemplar->time = (double)program->slowest_time / 1e9 + offset;
 }
 
 static void add_histogram(struct histogram *histogram, const struct xpt_program_report *program, enum xpt_column column)
@@ -275,10 +370,13 @@ static void add_histogram(struct histogram *histogram, const struct xpt_program_
 		before = counts[i];
 	}
 	histogram->counts[BOUNDS] += summary.count - before;
+	add_native(histogram, program, column, &summary);
 	histogram->sum += summary.mean * (double)summary.count / 1e6;
 }
 
-static void add_program(struct agent_metrics *metrics, const struct xpt_program_report *program, double now)
+/* offset: s, of CLOCK_REALTIME. */
+static void add_program(struct agent_metrics *metrics, const struct xpt_program_report *program, double now,
+			double offset)
 {
 	bool ran = program->inferences || program->lost || program->skipped;
 	struct series *series = ran ? series_of(metrics, program, now) : NULL;
@@ -300,6 +398,7 @@ static void add_program(struct agent_metrics *metrics, const struct xpt_program_
 		}
 		for (size_t i = 0; i < HISTOGRAMS; i++)
 			add_histogram(&series->histograms[i], program, histograms[i].column);
+		add_exemplar(&series->histograms[0], program, offset);
 	}
 	place = program->released ? keyed_find(&metrics->places, program->id, 0) : NULL;
 	if (place)
@@ -354,14 +453,17 @@ static void note_status(struct agent_metrics *metrics, struct xpt_session *sessi
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
 			  const struct xpt_profile_report *report)
 {
-	double now = (double)report->end_realtime / 1e9, begun = (double)report->start_realtime / 1e9;
+	double offset = ((double)report->end_realtime - (double)report->end) / 1e9;
+	double now = (double)report->end_realtime / 1e9,
+	       begun = fmax((double)report->start_realtime / 1e9, metrics->started);
 
 	pthread_mutex_lock(&metrics->lock);
-	for (size_t i = 0; i < report->program_count;
-	     i++) /* series begin with the interval: it is in their first values */
-		add_program(metrics, XPT_AT(report->programs, report->program_size, i), fmax(begun, metrics->started));
-	for (size_t i = 0; i < metrics->device_count; i++)
-		read_device(&metrics->devices[i]);
+	metrics->series.clock = report->end;
+	/* Series begin with the interval: it is in their first values. */
+	for (size_t i = 0; i < report->program_count; i++)
+		add_program(metrics, XPT_AT(report->programs, report->program_size, i), begun, offset);
+	series_remove_stale(&metrics->series, metrics->options.stale);
+	read_devices(metrics, session, begun);
 	note_status(metrics, session);
 	xpt_session_losses(session, on_loss, metrics);
 	metrics->reported = now;
@@ -543,6 +645,13 @@ static void render_agent(const struct agent_metrics *metrics, struct exposition 
 		   (struct metric){ "xputrace_series_dropped", NULL,
 				    "Label sets beyond --max-series, which are in the program other.", METRIC_COUNTER },
 		   (double)metrics->series.dropped, metrics->started);
+	render_one(
+		to,
+		(struct metric){
+			"xputrace_series_removed", NULL,
+			"Label sets of programs that had ended and did nothing for --stale-after: they have no series any more.",
+			METRIC_COUNTER },
+		(double)metrics->series.removed, metrics->started);
 	render_one(to,
 		   (struct metric){ "xputrace_process_cpu_seconds", "seconds", "CPU time of the agent.",
 				    METRIC_COUNTER },
@@ -572,6 +681,7 @@ void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to)
 	pthread_mutex_lock(&metrics->lock);
 	render_programs(metrics, to);
 	render_devices(metrics, to);
+	agent_devices_render(metrics->shares, to, metrics->started);
 	render_session(metrics, to);
 	render_agent(metrics, to);
 	if (metrics->more)
@@ -580,11 +690,16 @@ void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to)
 	pthread_mutex_unlock(&metrics->lock);
 }
 
-void agent_metrics_render(struct agent_metrics *metrics, bool openmetrics, struct text *text)
+void agent_metrics_render(struct agent_metrics *metrics, enum agent_format format, struct text *text)
 {
-	struct exposition to = { .out = text, .openmetrics = openmetrics };
+	struct exposition to = { .out = text, .openmetrics = format == AGENT_OPENMETRICS };
+	struct prometheus_encoder encoder;
 
+	prometheus_begin(&encoder, text);
+	if (format == AGENT_PROTOBUF)
+		to.sink = &encoder.sink;
 	agent_metrics_expose(metrics, &to);
+	prometheus_end(&encoder);
 }
 
 void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *context, struct exposition *to),
@@ -598,7 +713,7 @@ void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *cont
 
 /* ---- begin and end ---- */
 
-int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics **result)
+int agent_metrics_create(const struct agent_metrics_options *options, struct agent_metrics **result)
 {
 	struct agent_metrics *metrics = calloc(1, sizeof(*metrics));
 	struct text overflow = {};
@@ -607,17 +722,19 @@ int agent_metrics_create(size_t max_series, bool kernels, struct agent_metrics *
 	if (!metrics)
 		return -ENOMEM;
 	pthread_mutex_init(&metrics->lock, NULL);
-	keyed_init(&metrics->places, PLACES_MAX, NULL, NULL);
-	metrics->kernels = kernels;
+	keyed_init(&metrics->places, PLACES_MAX, place_release, NULL);
+	metrics->options = *options;
 	metrics->overhead = NAN;
 	metrics->started = realtime();
-	metrics->series = (struct series_table){ .most = max_series,
+	metrics->series = (struct series_table){ .most = options->max_series,
 						 .value_count = VALUES,
 						 .histogram_count = HISTOGRAMS,
 						 .bounds = bounds,
 						 .bound_count = BOUNDS };
 	label_add(&overflow, "program", "other");
-	error = overflow.error ?: series_init(&metrics->series, &overflow);
+	error = overflow.error					 ?:
+			series_init(&metrics->series, &overflow) ?:
+								   agent_devices_create(options, &metrics->shares);
 	text_free(&overflow);
 	if (error) {
 		agent_metrics_free(metrics);
@@ -638,6 +755,7 @@ void agent_metrics_free(struct agent_metrics *metrics)
 	}
 	for (size_t i = 0; i < metrics->cause_count; i++)
 		text_free(&metrics->causes[i].labels);
+	agent_devices_free(metrics->shares);
 	keyed_free(&metrics->places);
 	series_free(&metrics->series);
 	free(metrics);

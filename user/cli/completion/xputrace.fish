@@ -77,6 +77,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from agent' -l otlp -x -a 'http:
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l otlp-queue -x -a '4M 16M 64M' -d 'Memory for what could not be sent yet'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l interval -x -a '1s 5s 15s 60s' -d 'Time between two updates'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l max-series -x -d 'Sets of labels that are kept apart'
+complete -c xputrace -n '__fish_seen_subcommand_from agent' -l stale-after -x -d 'Remove series of what has ended after this time'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l kernels -d 'Series for each kernel'
 complete -c xputrace -n '__fish_seen_subcommand_from continuous; and not __fish_seen_subcommand_from start save status stop' -a 'start save status stop'
 complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from continuous' -s o -l output-dir -x -a '(__fish_complete_directories)' -d 'Where files go'

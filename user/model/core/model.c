@@ -543,6 +543,25 @@ __u64 model_delivered(const struct model *model)
 	return model->delivered;
 }
 
+int model_queue_uses(const struct model *model, int (*visit)(void *context, const struct model_queue_use *use),
+		     void *context)
+{
+	const struct link *all = &model->jobs.queues.users.all;
+	int result = 0;
+
+	for (struct link *link = all->next; !result && link != all; link = link->next) {
+		const struct queue_user *user = container_of(container_of(link, struct keyed, age), struct queue_user,
+							     keyed);
+		const struct process *process = user->tgid ? processes_find(&model->processes, user->tgid) : NULL;
+		struct model_queue_use use;
+
+		queue_user_view(user, model->delivered, &use);
+		use.process = process ? &process->view : NULL;
+		result = visit(context, &use);
+	}
+	return result;
+}
+
 void model_keep_released(struct model *model, size_t most)
 {
 	model->programs.keep = most;

@@ -73,6 +73,10 @@ const struct model_region_total *model_region_total(const struct model *model, s
 size_t model_queue_count(const struct model *model);
 const struct model_queue *model_queue(const struct model *model, size_t index);
 
+/* Processes that have or had jobs in queues, until what is delivered. A non-zero return ends the visit and is returned. */
+int model_queue_uses(const struct model *model, int (*visit)(void *context, const struct model_queue_use *use),
+		     void *context);
+
 /* Counters that were read at intervals, by their index. */
 size_t model_counter_count(const struct model *model);
 const struct model_counter *model_counter(const struct model *model, size_t index);

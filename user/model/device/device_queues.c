@@ -11,6 +11,7 @@
 void device_queues_init(struct device_queues *queues, struct event_dispatch *events)
 {
 	*queues = (struct device_queues){ .events = events };
+	keyed_init(&queues->users, MODEL_QUEUE_USES_MAX, NULL, NULL);
 }
 
 static void queue_free(struct device_queue *queue)
@@ -30,6 +31,7 @@ void device_queues_free(struct device_queues *queues)
 		queue_free(queues->all[i]);
 	free(queues->all);
 	map_free(&queues->by_name);
+	keyed_free(&queues->users);
 }
 
 /* Driver names are the same where they are the same driver's, and kept once. */
@@ -161,11 +163,110 @@ static void queue_emit(const struct device_queues *queues, const struct device_q
 	event_dispatch_emit(queues->events, &event);
 }
 
+/* ---- processes ---- */
+
+static void user_settle(struct queue_user *user)
+{
+	const struct device_queue *queue = user->queue;
+
+	user->share += (queue->each - user->since) * user->running;
+	user->queue_time += (queue->clock - user->clock) * user->waiting;
+	user->since = queue->each;
+	user->clock = queue->clock;
+}
+
+/* The oldest user without jobs leaves; false: all have some. */
+static bool users_make_room(struct keyed_table *users)
+{
+	for (struct link *link = users->all.next; link != &users->all; link = link->next) {
+		struct queue_user *user = container_of(container_of(link, struct keyed, age), struct queue_user, keyed);
+
+		if (user->waiting || user->running)
+			continue;
+		keyed_drop(users, &user->keyed);
+		return true;
+	}
+	return false;
+}
+
+/* NULL: no memory, or no room. */
+static struct queue_user *user_get(struct device_queues *queues, struct device_queue *queue, __u32 tgid)
+{
+	struct keyed *found = keyed_find(&queues->users, queue->view.id, tgid);
+	struct queue_user *user;
+
+	if (found) {
+		keyed_renew(&queues->users, found);
+		return container_of(found, struct queue_user, keyed);
+	}
+	if (keyed_full(&queues->users) && !users_make_room(&queues->users))
+		return NULL;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->queue = queue;
+	user->tgid = tgid;
+	if (keyed_add(&queues->users, &user->keyed, queue->view.id, queue->view.id, tgid)) {
+		free(user);
+		return NULL;
+	}
+	return user;
+}
+
+/* The queue is advanced. one: 1 a job comes, -1 it leaves. */
+static void user_count(struct queue_stay *stay, int one)
+{
+	struct queue_user *user = stay->user;
+
+	if (!user)
+		return;
+	user_settle(user);
+	*(stay->running ? &user->running : &user->waiting) += (unsigned int)one;
+}
+
+void queue_stay_submit(struct device_queues *queues, struct queue_stay *stay, __u32 tgid, __u64 time)
+{
+	if (stay->tgid == tgid)
+		return;
+	stay->tgid = tgid;
+	if (!stay->queue)
+		return;
+	queue_advance(stay->queue, time);
+	user_count(stay, -1);
+	stay->user = user_get(queues, stay->queue, tgid);
+	user_count(stay, 1);
+}
+
+void queue_user_view(const struct queue_user *user, __u64 time, struct model_queue_use *use)
+{
+	const struct device_queue *queue = user->queue;
+	struct queue_user now = *user;
+	queue_share each = queue->each;
+	__u64 later = time > queue->clock ? time - queue->clock : 0;
+
+	if (queue->running)
+		each += ((queue_share)later << SHARE_BITS) / queue->running;
+	now.share += (each - now.since) * now.running;
+	now.queue_time += (queue->clock + later - now.clock) * now.waiting;
+	*use = (struct model_queue_use){
+		.queue = &queue->view,
+		.tgid = user->tgid,
+		.jobs = user->jobs,
+		.queue_time = now.queue_time,
+		.device_time = (__u64)(now.share >> SHARE_BITS),
+		.busy_time = queue->view.busy_time + (queue->running ? later : 0),
+	};
+}
+
+/* ---- jobs ---- */
+
 static void stay_leave(struct queue_stay *stay, __u64 time)
 {
 	struct device_queue *queue = stay->queue;
 
 	queue_advance(queue, time);
+	user_count(stay, -1);
+	stay->user = NULL;
 	if (stay->running) {
 		queue->running--;
 		queue->running_targets -= stay->target;
@@ -176,7 +277,8 @@ static void stay_leave(struct queue_stay *stay, __u64 time)
 	stay->queue = NULL;
 }
 
-static void stay_enter(struct queue_stay *stay, struct device_queue *queue, bool running, __u64 time)
+static void stay_enter(struct device_queues *queues, struct queue_stay *stay, struct device_queue *queue, bool running,
+		       __u64 time)
 {
 	queue_advance(queue, time);
 	if (running) {
@@ -188,6 +290,8 @@ static void stay_enter(struct queue_stay *stay, struct device_queue *queue, bool
 	}
 	stay->queue = queue;
 	stay->running = running;
+	stay->user = user_get(queues, queue, stay->tgid);
+	user_count(stay, 1);
 }
 
 void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, struct device_queue *queue, bool running,
@@ -200,11 +304,18 @@ void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, stru
 	if (before)
 		stay_leave(stay, time);
 	if (queue)
-		stay_enter(stay, queue, running, time);
+		stay_enter(queues, stay, queue, running, time);
 	if (before && before != queue)
 		queue_emit(queues, before);
 	if (queue)
 		queue_emit(queues, queue);
+}
+
+void queue_stay_end(struct device_queues *queues, struct queue_stay *stay, __u64 time)
+{
+	if (stay->user)
+		stay->user->jobs++;
+	queue_stay_move(queues, stay, NULL, false, time);
 }
 
 void queue_stay_claim(struct queue_stay *stay, __u64 time)

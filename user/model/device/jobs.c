@@ -233,7 +233,10 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 
 	job->view.time = time;
 	job_keys_remove(&jobs->keys, job);
-	queue_stay_move(&jobs->queues, &job->stay, NULL, false, time);
+	if (job->ended)
+		queue_stay_end(&jobs->queues, &job->stay, time);
+	else
+		queue_stay_move(&jobs->queues, &job->stay, NULL, false, time);
 	if (job->ended && queue) {
 		job->busy_time = queue_stay_share(&job->stay, queue);
 		queue_count(queue, job);
@@ -304,6 +307,7 @@ static int job_submit(struct jobs *jobs, struct job *job, const struct driver_ev
 		return 0;
 	job->view.tgid = values->tgid;
 	job->view.tid = values->tid;
+	queue_stay_submit(&jobs->queues, &job->stay, values->tgid, values->time);
 	if (!values->target)
 		return 0;
 	job->view.target = true;

@@ -127,8 +127,21 @@ struct device_queue {
 	__u64 unreported; /* less than a ns that jobs had and their share_end lacked; carried over to the next one */
 };
 
+/* What one process has of a queue, as of the queue's clock when it was settled. */
+struct queue_user {
+	struct keyed keyed; /* first; by the queue's id and the process; the one used last is the youngest */
+	struct device_queue *queue;
+	__u32 tgid;
+	unsigned int waiting, running; /* jobs */
+	__u64 clock;
+	queue_share since; /* of the queue */
+	queue_share share;
+	__u64 queue_time, jobs;
+};
+
 struct device_queues {
 	struct event_dispatch *events;
+	struct keyed_table users;
 	struct map by_name;
 	struct device_queue **all;
 	size_t count;
@@ -140,6 +153,8 @@ struct queue_stay {
 	struct device_queue *queue; /* NULL: in none */
 	bool running;		    /* with the device; else it waits */
 	bool target;		    /* of a traced process; set by queue_stay_claim */
+	__u32 tgid;		    /* set by queue_stay_submit */
+	struct queue_user *user;    /* of the queue; NULL: in none, or no memory for it */
 	queue_share since;	    /* of the queue, when it began to run there */
 	queue_share share;	    /* from queues in which it ran before */
 };
@@ -157,6 +172,12 @@ struct device_queue *device_queues_find(const struct device_queues *queues, cons
 /* The job is in queue from now on, NULL: in none; an EVENT_QUEUE reports what has changed. */
 void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, struct device_queue *queue, bool running,
 		     __u64 time);
+/* The job is known to be of this process from now on. */
+void queue_stay_submit(struct device_queues *queues, struct queue_stay *stay, __u32 tgid, __u64 time);
+/* The job, which is in a queue, has ended there. */
+void queue_stay_end(struct device_queues *queues, struct queue_stay *stay, __u64 time);
+/* Everything up to time is known; time may lie behind the queue's latest event. *use lacks process. */
+void queue_user_view(const struct queue_user *user, __u64 time, struct model_queue_use *use);
 /* The job is known to be of a traced process from now on. */
 void queue_stay_claim(struct queue_stay *stay, __u64 time);
 /* ns: the share of the job that has just left the queue. */

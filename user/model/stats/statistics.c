@@ -245,23 +245,31 @@ __u64 statistics_quantile(const struct statistics *statistics, double quantile)
 	return statistics->max;
 }
 
-__u64 statistics_up_to(const struct statistics *statistics, __u64 value)
+__u64 statistics_up_to_next(const struct statistics *statistics, struct statistics_cursor *cursor, __u64 value)
 {
-	__u64 seen = 0;
-
 	if (!statistics->count || value < statistics->min)
 		return 0;
 	if (value >= statistics->max)
 		return statistics->count;
-	for (unsigned int row = 0; row <= row_of(value); row++) {
-		const __u64 *counts = statistics->row_slot[row] ? statistics->rows[statistics->row_slot[row] - 1] :
-								  NULL;
+	for (; cursor->row < ROWS; cursor->row++, cursor->column = 0) {
+		const unsigned int slot = statistics->row_slot[cursor->row];
 
-		for (unsigned int column = 0; counts && column < COLUMNS; column++)
-			if (column_middle(row, column) <= value)
-				seen += counts[column];
+		for (; slot && cursor->column < COLUMNS; cursor->column++) {
+			if (column_middle(cursor->row, cursor->column) > value)
+				return cursor->seen;
+			cursor->seen += statistics->rows[slot - 1][cursor->column];
+		}
+		if (!slot && column_middle(cursor->row, 0) > value)
+			break;
 	}
-	return seen;
+	return cursor->seen;
+}
+
+__u64 statistics_up_to(const struct statistics *statistics, __u64 value)
+{
+	struct statistics_cursor cursor = {};
+
+	return statistics_up_to_next(statistics, &cursor, value);
 }
 
 /* What is derived from the times of a sample, and what many samples add up to. */
@@ -525,6 +533,7 @@ int xpt_latencies_buckets(const struct xpt_latencies *latencies, enum xpt_column
 			  size_t bound_count, uint64_t *counts)
 {
 	const struct statistics *statistics;
+	struct statistics_cursor cursor = {};
 
 	if (!column_exists(column))
 		return -EINVAL;
@@ -535,9 +544,10 @@ int xpt_latencies_buckets(const struct xpt_latencies *latencies, enum xpt_column
 		double bound = bounds[i] * unit(column);
 
 		/* A bound of 0.3 us is 300 ns, although the double is a little less. */
-		counts[i] = bound < 0	    ? 0 :
-			    bound >= 0x1p63 ? statistics_count(statistics) :
-					      statistics_up_to(statistics, (__u64)(bound + bound * 1e-12));
+		counts[i] = bound < 0 ? 0 :
+			    bound >= 0x1p63 ?
+					statistics_count(statistics) :
+					statistics_up_to_next(statistics, &cursor, (__u64)(bound + bound * 1e-12));
 	}
 	return 0;
 }

@@ -20,6 +20,12 @@ int statistics_record(struct statistics **statistics, const struct statistics **
 void statistics_fold(struct statistics **into, const struct statistics **view, struct statistics **from);
 /* How many values are at most this one: within 1 %, exact where all or none are, and for n * 2^m - 1 with n up to 128. */
 __u64 statistics_up_to(const struct statistics *statistics, __u64 value);
+/* Zero it to begin with; good for values that ascend, and all of them together cost little more than one. */
+struct statistics_cursor {
+	unsigned int row, column;
+	__u64 seen;
+};
+__u64 statistics_up_to_next(const struct statistics *statistics, struct statistics_cursor *cursor, __u64 value);
 
 __u64 statistics_count(const struct statistics *statistics);
 __u64 statistics_min(const struct statistics *statistics); /* 0 when empty, as the others */

@@ -26,6 +26,7 @@ struct event_call;
  */
 #define MODEL_JOBS_MAX 65536
 #define MODEL_QUEUES_MAX 1024	    /* queues of devices; further ones are one, with the engine "(others)" */
+#define MODEL_QUEUE_USES_MAX 8192   /* pairs of a queue and a process; of those without jobs the oldest makes room */
 #define MODEL_OPERATORS_MAX 65536   /* further ones are not kept apart (XPT_LOSS_NAMES) */
 #define MODEL_CODE_OBJECTS_MAX 4096 /* further ones are counted in struct model_code_totals only */
 #define MODEL_CODE_LOADS_MAX 8192   /* handles that are loaded; the unload of the oldest ones beyond is not reported */
@@ -109,6 +110,20 @@ struct model_queue {
 	__u64 first, last;  /* times of its first and last event */
 	__u64 busy_time;    /* ns during which at least one job was with the device */
 	__u64 target_time;  /* ns, share of busy_time of jobs of traced processes */
+};
+
+/*
+ * What one process has of a queue: sums over its jobs, of those that have not ended as far as they have come. The device times of all
+ * processes of a queue add up to its busy time, but for what is rounded.
+ */
+struct model_queue_use {
+	const struct model_queue *queue;
+	const struct model_process *process; /* NULL: not a traced one */
+	__u32 tgid;			     /* that submitted them; 0: not known, or several */
+	__u64 jobs;			     /* that have ended */
+	__u64 queue_time;		     /* ns, sum: waited for the device */
+	__u64 device_time;		     /* ns: of n jobs that run at once each has 1/n of the time */
+	__u64 busy_time;		     /* ns, of the queue until the same moment */
 };
 
 /*

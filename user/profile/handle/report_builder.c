@@ -588,6 +588,8 @@ static bool sample_fits(struct report *report, struct row *row)
 
 bool report_add_sample(struct report *report, struct row *row, const struct xpt_sample *sample)
 {
+	uint64_t duration;
+
 	if (!sample_fits(report, row)) {
 		row->lost++;
 		return false;
@@ -600,6 +602,11 @@ bool report_add_sample(struct report *report, struct row *row, const struct xpt_
 	row->queue_time += sample->queue_time;
 	row->device_time += sample->device_time;
 	xpt_latencies_add(row->latencies, sample);
+	if (!xpt_sample_column(sample, XPT_COLUMN_TOTAL_ROUND_TRIP, &duration) && duration >= row->slowest_duration) {
+		row->slowest_number = sample->number;
+		row->slowest_time = sample->time[XPT_TIME_CALL_ENDS];
+		row->slowest_duration = duration;
+	}
 	return true;
 }
 
@@ -672,6 +679,9 @@ static int fill_program(struct report *report, struct xpt_program_report *progra
 		.queue_time = row->queue_time,
 		.device_time = row->device_time,
 		.stack_size = sizeof(*program->stacks),
+		.slowest_number = row->slowest_number,
+		.slowest_time = row->slowest_time,
+		.slowest_duration = row->slowest_duration,
 	};
 	if (!identity)
 		return 0;

@@ -42,6 +42,7 @@ struct row {
 	struct row_stacks *stacks; /* NULL: none */
 	__u64 inferences, taken, lost, failed, skipped;
 	__u64 timed, queue_time, device_time;
+	__u64 slowest_number, slowest_time, slowest_duration;
 	bool released;
 };
 

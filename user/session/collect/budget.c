@@ -304,6 +304,7 @@ void budget_look(struct budget *budget)
 		budget->cpu = budget->cpu_at_start = budget_collector_time();
 	budget->tick = now + TICK;
 	budget->stepped = run.stepped;
+	budget->law.processes = budget->collector->followed_map.count;
 	look_at_suspended(budget, now);
 	over = budget_cost_so_far(budget) > law_limit(&budget->law) * WINDOW / 1e9;
 	if (over || now - budget->window >= WINDOW)

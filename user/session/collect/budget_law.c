@@ -4,13 +4,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LEAST_TARGETS 1e8     /* ns a second: a tenth of a core, where the targets use less */
+/*
+ * What the targets count for where they use less, in ns a second: a tenth of a core, and something for each process, so that first calls of
+ * one that is nearly idle do not exceed the budget at once; all of that together at most a core.
+ */
+#define LEAST_TARGETS 1e8
+#define LEAST_PROCESS 2e7
+#define LEAST_MOST 1e9
 #define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
 #define FACTOR_STEP 0.75      /* an interval is lowered only to this part of it or less */
 
 double law_limit(const struct law *law)
 {
-	double most = LEAST_TARGETS;
+	double most = fmin(LEAST_TARGETS + LEAST_PROCESS * (double)law->processes, LEAST_MOST);
 
 	for (size_t i = 0; i < LAW_HIGH_WATER; i++)
 		most = fmax(most, law->high_water[i]);

@@ -49,6 +49,7 @@ struct law_input {
 /* Zero it, and set share. */
 struct law {
 	double share;			   /* the budget: part of the targets' CPU time */
+	size_t processes;		   /* targets there are now; each counts as if it used a little at least */
 	double high_water[LAW_HIGH_WATER]; /* of the targets, by second */
 	unsigned int second;
 	double age;	    /* s of the latest entry there */

@@ -146,8 +146,10 @@ static __u16 filter_flags(const struct tracepoint *tracepoint, const struct even
 
 	if (!has_context)
 		return flags;
-	if (role == XPT_EVENT_QUEUE) {
+	/* A job that was queued before its device was known: its end, which does not tell the device, is to be seen as well. */
+	if (role == XPT_EVENT_QUEUE || (role == XPT_EVENT_RUN && flags))
 		flags |= XPT_EVENT_GIVES_CONTEXT;
+	if (role == XPT_EVENT_QUEUE) {
 		if (!has_device && (filter->foreign || filter->knows_device))
 			flags |= XPT_EVENT_OF_CONTEXT;
 	} else if (!has_device) {

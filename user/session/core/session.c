@@ -688,6 +688,43 @@ int xpt_session_programs(struct xpt_session *session,
 	return result;
 }
 
+struct queue_visit {
+	int (*visit)(void *context, const struct xpt_queue_use *use);
+	void *context;
+};
+
+static int on_queue_use(void *context, const struct model_queue_use *from)
+{
+	const struct queue_visit *visit = context;
+	const struct xpt_queue_use use = {
+		.size = sizeof(use),
+		.queue = from->queue->id,
+		.driver = from->queue->driver,
+		.device = from->queue->device,
+		.engine = from->queue->engine,
+		.pid = (pid_t)from->tgid,
+		.process = from->process && from->process->name ? from->process->name : "",
+		.jobs = from->jobs,
+		.queue_time = from->queue_time,
+		.device_time = from->device_time,
+		.busy_time = from->busy_time,
+	};
+
+	return visit->visit(visit->context, &use);
+}
+
+int xpt_session_queues(struct xpt_session *session, int (*visit)(void *context, const struct xpt_queue_use *use),
+		       void *context)
+{
+	struct queue_visit each = { visit, context };
+	int result;
+
+	pthread_mutex_lock(&session->lock);
+	result = model_queue_uses(session->profiler->model, on_queue_use, &each);
+	pthread_mutex_unlock(&session->lock);
+	return result;
+}
+
 int xpt_session_command_status(struct xpt_session *session)
 {
 	int status;
