@@ -14,6 +14,7 @@ SOVERSION = 0
 ## UNIT_OPTIONS=...    options of the unit tests, such as "--filter 'model_*/*'"
 ## E2E_OPTIONS=...     options of tests/e2e/run.py, such as "-j 1 -k onnx"
 ## VM_OPTIONS=...      options of tests/vm/run.py, such as "--kernel 6.1 -k standins"
+## PACKAGES_OPTIONS=...  options of tests/packages/run.py, such as "-k debian"
 ## BENCH_OPTIONS=...   options of tests/bench/run.py
 prefix = /usr/local
 bindir = $(prefix)/bin
@@ -30,10 +31,22 @@ pythondir = $(call memo,pythondir,$(PYTHON) -c "import site; \
 unitdir = $(prefix)/lib/systemd/system
 DESTDIR =
 CFLAGS ?= -O2 -g
+# What is built, for --version, and the time that generated texts have instead of now: in what `git archive` has made
+# user/packaging/commit has both. Each may be set instead.
+ARCHIVED := $(shell sed -n 's/^\([0-9a-f]\{12\}\)[0-9a-f]*\(-dirty\)\? \([0-9]*\)$$/\1\2 \3/p' user/packaging/commit 2>/dev/null)
+GIT := $(if $(ARCHIVED),,$(if $(wildcard .git),git))
+COMMIT := $(or $(firstword $(ARCHIVED)),$(if $(GIT),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)))
+ifndef SOURCE_DATE_EPOCH
+SOURCE_DATE_EPOCH := $(or $(word 2,$(ARCHIVED)),$(if $(GIT),$(shell git log -1 --format=%ct 2>/dev/null)))
+endif
+ifneq ($(SOURCE_DATE_EPOCH),)
+export SOURCE_DATE_EPOCH
+endif
 FUZZ_SECONDS = 60
 UNIT_OPTIONS =
 E2E_OPTIONS =
 VM_OPTIONS =
+PACKAGES_OPTIONS =
 BENCH_OPTIONS =
 
 # ---- machine, tools and flags ----
@@ -83,9 +96,11 @@ LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
 INCLUDES := -I. -Iuser -Iinclude
+# Two builds in different folders are the same.
+ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
 # -fPIC: the same objects make the static and the shared library.
 BASE_FLAGS = -std=gnu11 -D_GNU_SOURCE -DXPT_VERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(PACKAGE_CFLAGS) \
-	-fPIC -fvisibility=hidden -MMD -MP
+	-fPIC -fvisibility=hidden -MMD -MP $(ANYWHERE)
 # In front of the user's flags, which may switch each off. The C library refuses _FORTIFY_SOURCE without optimisation.
 BRANCHES_x86 := -fcf-protection
 BRANCHES_arm64 := -mbranch-protection=standard
@@ -104,7 +119,7 @@ FUZZ_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE)
 # A larger frame would lie on a stack that tasks share (bpf/thread.bpf.h). Other tasks do not run during tracepoints.
 BPF_FRAME = -Wframe-larger-than=48 -Werror=frame-larger-than=
 BPF_COMPILE = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall $(if $(WERROR),-Werror) $(BPF_FRAME) -D__TARGET_ARCH_$(ARCH) \
-	-Ivmlinux/$(ARCH) -I. -MMD -MP
+	-Ivmlinux/$(ARCH) -I. -MMD -MP $(ANYWHERE)
 $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
@@ -152,8 +167,8 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-vm-all test-bench test-lint fuzz lint format \
-	bench soak demo npm npm-releases python workload install uninstall clean FORCE
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-vm test-vm-all test-bench test-lint fuzz lint format \
+	bench soak demo npm npm-releases python workload dist install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
@@ -172,6 +187,12 @@ $(BUILD)/flags: FORCE | $(BUILD)/tools
 
 $(BUILD)/sources: FORCE
 	$(call stamp,$(LIBRARY_SOURCES) $(CLI_SOURCES) $(UNIT_SOURCES) $(BPF_SOURCES) $(RUNTIMES) $(DRIVERS))
+
+$(BUILD)/commit: FORCE
+	$(call stamp,$(COMMIT))
+
+$(BUILD)/obj/user/cli/main.o: $(BUILD)/commit
+$(BUILD)/obj/user/cli/main.o: private BASE_FLAGS += $(if $(COMMIT),-DXPT_COMMIT='" ($(COMMIT))"')
 
 $(BUILD)/tools: Makefile
 	$(Q)mkdir -p $(@D)
@@ -288,7 +309,7 @@ $(BUILD)/xputrace.pc: user/xputrace.pc.in FORCE
 	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@version@|$(VERSION)|' -e 's|@packages@|$(PACKAGES)|' $< >$@
 
-$(BUILD)/$(UNIT): user/service/$(UNIT).in FORCE
+$(BUILD)/$(UNIT): user/packaging/$(UNIT).in FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -e 's|@bindir@|$(bindir)|' $< >$@
 
@@ -406,6 +427,11 @@ test-vm test-vm-all:
 test-public: all workload
 	$(Q)MAKE='$(MAKE)' tests/public/run.sh $(BUILD)
 
+## test-packages       make all packages; use, upgrade and remove them in fresh systems; root, several minutes
+test-packages:
+	$(Q)tests/deps.sh packages
+	$(Q)MAKE='$(MAKE)' $(PYTHON) -B tests/packages/run.py $(PACKAGES_OPTIONS)
+
 ## test-symbols        described functions against the distribution's own libraries
 test-symbols: $(BUILD)/xputrace
 	$(Q)$(PYTHON) tests/e2e/debian_symbols.py
@@ -462,10 +488,19 @@ deps-arm64:
 arm64: deps-arm64
 	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all
 
+# ---- packages ----
+
+DIST := $(BUILD)/xputrace-$(VERSION).tar.gz
+
+## dist                the source as build/xputrace-VERSION.tar.gz
+dist:
+	$(call say,DIST,$(DIST))
+	$(Q)user/packaging/dist.sh '$(VERSION)' '$(COMMIT)' '$(or $(SOURCE_DATE_EPOCH),0)' $(DIST)
+
 # ---- installing ----
 
 # Where they stand here, for the links between them.
-DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE docs/page.png user/service/Containerfile
+DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE docs/page.png user/packaging/Containerfile
 
 # For the machine that installs, not for a package.
 RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)
