@@ -142,7 +142,7 @@ WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
 NPM_RELEASES := $(notdir $(patsubst %/package.json,%,$(wildcard tests/workload/*/npm*/package.json)))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
-UNIT := xputrace@.service
+UNITS := $(notdir $(basename $(wildcard user/packaging/*.service.in)))
 LIBRARY_MANUALS := $(sort $(wildcard user/cli/man/*.3))
 
 SKELETONS := $(BUILD)/xputrace.skel.h $(BPF_APART:%=$(BUILD)/%.skel.h)
@@ -168,11 +168,11 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-vm test-vm-all test-bench test-lint fuzz lint format \
-	bench soak demo npm npm-releases python workload dist install uninstall clean FORCE
+	bench soak demo npm npm-releases python workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
-all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc $(BUILD)/$(UNIT) $(NODE_ADDON)
+all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc $(UNITS:%=$(BUILD)/%) $(NODE_ADDON)
 
 # ---- what a rebuild depends on beside the files ----
 
@@ -309,7 +309,7 @@ $(BUILD)/xputrace.pc: user/xputrace.pc.in FORCE
 	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@version@|$(VERSION)|' -e 's|@packages@|$(PACKAGES)|' $< >$@
 
-$(BUILD)/$(UNIT): user/packaging/$(UNIT).in FORCE
+$(UNITS:%=$(BUILD)/%): $(BUILD)/%: user/packaging/%.in FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -e 's|@bindir@|$(bindir)|' $< >$@
 
@@ -497,6 +497,32 @@ dist:
 	$(call say,DIST,$(DIST))
 	$(Q)user/packaging/dist.sh '$(VERSION)' '$(COMMIT)' '$(or $(SOURCE_DATE_EPOCH),0)' $(DIST)
 
+## deb                 Debian packages, into build/deb/
+deb: dist
+	$(call say,DEB,$(BUILD)/deb)
+	$(Q)tests/deps.sh packages
+	$(Q)user/packaging/deb.sh '$(VERSION)' $(DIST) $(BUILD)/deb
+
+# Needs packages of the distribution, which rpm does not know where another manager has installed them.
+RPMBUILD_OPTIONS ?= $(if $(wildcard /var/lib/dpkg/status),--nodeps)
+
+## rpm                 RPM packages, into build/rpm/
+rpm: dist
+	$(call say,RPM,$(BUILD)/rpm)
+	$(Q)tests/deps.sh packages
+	$(Q)RPMBUILD_OPTIONS='$(RPMBUILD_OPTIONS)' user/packaging/rpm.sh '$(VERSION)' $(DIST) $(BUILD)/rpm
+
+## tarball             the command with its libraries, for hosts of other releases, into build/
+TARBALL = xputrace-$(VERSION)-$(firstword $(subst -, ,$(TRIPLET)))
+tarball: all
+	$(call say,TAR,$(BUILD)/$(TARBALL).tar.gz)
+	$(Q)tests/deps.sh packages
+	$(Q)rm -rf $(BUILD)/$(TARBALL)
+	$(Q)$(MAKE) --no-print-directory install prefix= DESTDIR=$(CURDIR)/$(BUILD)/$(TARBALL) libdir=/lib pythondir=/share/xputrace/python \
+		NODE_HEADERS= >/dev/null
+	$(Q)user/packaging/tarball.sh $(BUILD)/$(TARBALL) $(BUILD)/$(TARBALL).tar.gz $(TARBALL) '$(or $(SOURCE_DATE_EPOCH),0)'
+	$(Q)rm -rf $(BUILD)/$(TARBALL)
+
 # ---- installing ----
 
 # Where they stand here, for the links between them.
@@ -516,7 +542,8 @@ $(BUILD)/man3/made: docs/Doxyfile user/cli/man/xpt_region.3 $(HEADERS)
 		{ cat docs/Doxyfile; echo "OUTPUT_DIRECTORY = $(@D)/doxygen"; } | doxygen - && cd $(@D)/doxygen/man/man3 && \
 		for each in xpt_*.3 *.h.3; do \
 			case $$each in *.h.3) to=xputrace_$$each ;; *) to=$$each ;; esac; \
-			sed 's@^\.so man3/@&xputrace_@' "$$each" >"../../../$$to" || exit; \
+			sed -e 's@^\.so man3/@&xputrace_@' -e "s@^'@\\\\\&'@" -e '/^\.SH NAME$$/{n;/\\-/!s/$$/ \\- structure of libxputrace/}' \
+				"$$each" >"../../../$$to" || exit; \
 		done; \
 	else \
 		echo "doxygen is not installed: no manual pages of the C library's functions are made"; \
@@ -544,7 +571,7 @@ install: all $(BUILD)/man3/made
 	for each in $(if $(NODE_ADDON),index.mjs package.json xputrace.node); do \
 		$(INSTALL) -D -m 644 $(BUILD)/node/$$each $(DESTDIR)$(nodedir)/$$each || exit; \
 	done
-	$(INSTALL) -m 644 $(BUILD)/$(UNIT) $(DESTDIR)$(unitdir)/$(UNIT)
+	$(INSTALL) -m 644 $(UNITS:%=$(BUILD)/%) $(DESTDIR)$(unitdir)/
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
 	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
 	$(INSTALL) -m 644 user/cli/completion/xputrace.fish $(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
@@ -557,7 +584,7 @@ uninstall:
 		$(DESTDIR)$(libdir)/$(SHARED_NAME) $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc \
 		$(addprefix $(DESTDIR)$(mandir)/man1/,$(notdir $(MANUALS))) \
 		$(DESTDIR)$(mandir)/man3/xpt_*.3 $(DESTDIR)$(mandir)/man3/xputrace_*.h.3 \
-		$(DESTDIR)$(unitdir)/$(UNIT) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
+		$(UNITS:%=$(DESTDIR)$(unitdir)/%) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
 	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace $(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)/xputrace
