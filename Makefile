@@ -493,24 +493,32 @@ arm64: deps-arm64
 DIST := $(BUILD)/xputrace-$(VERSION).tar.gz
 
 ## dist                the source as build/xputrace-VERSION.tar.gz
-dist:
-	$(call say,DIST,$(DIST))
+dist: $(DIST)
+
+# What is made of it is made again when it has changed.
+$(DIST): FORCE
 	$(Q)user/packaging/dist.sh '$(VERSION)' '$(COMMIT)' '$(or $(SOURCE_DATE_EPOCH),0)' $(DIST)
 
 ## deb                 Debian packages, into build/deb/
-deb: dist
-	$(call say,DEB,$(BUILD)/deb)
+deb: $(BUILD)/deb/made
+
+$(BUILD)/deb/made: $(DIST)
+	$(call say,DEB,$(@D))
 	$(Q)tests/deps.sh packages
-	$(Q)user/packaging/deb.sh '$(VERSION)' $(DIST) $(BUILD)/deb
+	$(Q)user/packaging/deb.sh '$(VERSION)' $(DIST) $(@D)
+	$(Q)touch $@
 
 # Needs packages of the distribution, which rpm does not know where another manager has installed them.
 RPMBUILD_OPTIONS ?= $(if $(wildcard /var/lib/dpkg/status),--nodeps)
 
 ## rpm                 RPM packages, into build/rpm/
-rpm: dist
-	$(call say,RPM,$(BUILD)/rpm)
+rpm: $(BUILD)/rpm/made
+
+$(BUILD)/rpm/made: $(DIST)
+	$(call say,RPM,$(@D))
 	$(Q)tests/deps.sh packages
-	$(Q)RPMBUILD_OPTIONS='$(RPMBUILD_OPTIONS)' user/packaging/rpm.sh '$(VERSION)' $(DIST) $(BUILD)/rpm
+	$(Q)RPMBUILD_OPTIONS='$(RPMBUILD_OPTIONS)' user/packaging/rpm.sh '$(VERSION)' $(DIST) $(@D)
+	$(Q)touch $@
 
 ## tarball             the command with its libraries, for hosts of other releases, into build/
 TARBALL = xputrace-$(VERSION)-$(firstword $(subst -, ,$(TRIPLET)))

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # dist.sh VERSION COMMIT SECONDS FILE: the source, as it lies here, as FILE.tar.gz with the folder xputrace-VERSION. What it is
-# made of is noted in user/packaging/commit; SECONDS since the epoch is the time of all files. The same source makes the same bytes.
+# made of is noted in user/packaging/commit; SECONDS since the epoch is the time of all files. The same source makes the same bytes, and leaves a FILE of
+# them as it is.
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -23,4 +24,5 @@ tar --create --file="$scratch/tar" --format=gnu --owner=0 --group=0 --numeric-ow
 	--transform="s,^,xputrace-$1/,S" --null --no-recursion --files-from="$scratch/files" \
 	--directory="$scratch" user/packaging/commit
 mkdir -p "$(dirname "$4")"
-gzip --no-name <"$scratch/tar" >"$4"
+gzip --no-name <"$scratch/tar" >"$scratch/gz"
+cmp -s "$scratch/gz" "$4" || cp "$scratch/gz" "$4"
