@@ -575,6 +575,7 @@ install: all $(BUILD)/man3/made
 	done
 	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
 	$(if $(DRIVERS),$(INSTALL) -m 644 $(DRIVERS) $(DESTDIR)$(datadir)/xputrace/drivers/)
+	for each in $(wildcard user/packaging/fleet/*); do $(INSTALL) -D -m 644 $$each $(DESTDIR)$(datadir)/xputrace/fleet/$${each##*/} || exit; done
 	$(INSTALL) -D -m 644 python/xputrace/__init__.py $(DESTDIR)$(pythondir)/xputrace/__init__.py
 	for each in $(if $(NODE_ADDON),index.mjs package.json xputrace.node); do \
 		$(INSTALL) -D -m 644 $(BUILD)/node/$$each $(DESTDIR)$(nodedir)/$$each || exit; \

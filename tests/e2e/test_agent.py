@@ -58,12 +58,12 @@ def made_programs(results):
 class Agent(Process):
     """Listens on a Unix socket of its own; traces everything that it is given."""
 
-    def __init__(self, *options, pids=(), listen=None):
+    def __init__(self, *options, pids=(), listen=None, prefix=(), **process_options):
         self.path = os.path.join(scratch(passing=True), "agent")
-        words = [need(XPUTRACE, "collector"), "agent", "--interval", "200ms", "--listen", listen or "unix:" + self.path, *WAITING]
+        words = [*prefix, need(XPUTRACE, "collector"), "agent", "--interval", "200ms", "--listen", listen or "unix:" + self.path, *WAITING]
         if pids:
             words += ["-p", ",".join(str(pid) for pid in pids)]
-        super().__init__(words + [str(word) for word in options])
+        super().__init__(words + [str(word) for word in options], **process_options)
         self.wait_line("stderr", "metrics are at")
 
     def request(self, text, timeout=20):

@@ -7,6 +7,7 @@ archive=$(realpath "$2")
 mkdir -p "$3"
 cd "$3"
 rm -rf "xputrace-$1" ./*.deb ./*.changes ./*.buildinfo
+rm -f "xputrace_$1.orig.tar.gz"
 cp "$archive" "xputrace_$1.orig.tar.gz"
 tar -xzf "$archive"
 cd "xputrace-$1"
