@@ -42,21 +42,27 @@ class System:
         return found
 
 
+def base(suite, packages=()):
+    """The archive of a new system of a Debian release with these packages beside the smallest set. It is fetched once."""
+    packages = sorted(packages)
+    archive = os.path.join(CACHE, "%s-%s.tar" % (suite, hashlib.sha256(" ".join(packages).encode()).hexdigest()[:12]))
+    if os.path.exists(archive):
+        return archive
+    os.makedirs(CACHE, exist_ok=True)
+    try:
+        output("mmdebstrap", "--variant=minbase", "--include=" + ",".join(packages or ["dpkg"]), suite, archive + ".part.tar", mirror())
+    except (OSError, subprocess.CalledProcessError, Unavailable) as error:
+        raise Skip("%s cannot be fetched: %s" % (suite, (getattr(error, "output", "") or str(error)).strip().splitlines()[-1])) from error
+    os.rename(archive + ".part.tar", archive)
+    return archive
+
+
 @contextlib.contextmanager
 def system(suite, packages=()):
-    """A new system of a Debian release with these packages beside the smallest set. It is fetched once."""
+    """Such a system in a folder, while it is used."""
     if os.geteuid():
         raise Skip("needs root")
-    packages = sorted(packages)
-    name = "%s-%s.tar" % (suite, hashlib.sha256(" ".join(packages).encode()).hexdigest()[:12])
-    archive = os.path.join(CACHE, name)
-    if not os.path.exists(archive):
-        os.makedirs(CACHE, exist_ok=True)
-        try:
-            output("mmdebstrap", "--variant=minbase", "--include=" + ",".join(packages or ["dpkg"]), suite, archive + ".part.tar", mirror())
-        except (OSError, subprocess.CalledProcessError, Unavailable) as error:
-            raise Skip("%s cannot be fetched: %s" % (suite, (getattr(error, "output", "") or str(error)).strip().splitlines()[-1])) from error
-        os.rename(archive + ".part.tar", archive)
+    archive = base(suite, packages)
     folder = os.path.join(SCRATCH, "system-" + suite)
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)

@@ -21,8 +21,6 @@
 
 #define VARIABLES 8
 
-extern char **environ;
-
 struct run {
 	char path[sizeof(((struct xpt_saved *)0)->path)];
 	char *variables[VARIABLES + 1]; /* "XPUTRACE_..." */
@@ -195,11 +193,11 @@ static uint64_t deadline_of(struct on_save *on_save, uint64_t own)
 /* False: it has not ended in time. The deadline of all may be set meanwhile. */
 static bool wait_for(struct on_save *on_save, pid_t child)
 {
-	uint64_t own = clock_monotonic() + on_save->options.limit, now;
+	uint64_t own = clock_monotonic() + on_save->options.limit;
 	struct pollfd ended = { .fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
 	siginfo_t info = {};
 
-	while (!info.si_pid && (now = clock_monotonic()) < deadline_of(on_save, own)) {
+	while (!info.si_pid && clock_monotonic() < deadline_of(on_save, own)) {
 		/* Where there is no descriptor left, it is looked at now and then. */
 		poll(&ended, 1, ended.fd < 0 ? 100 : 1000);
 		if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) && errno != EINTR)
