@@ -21,8 +21,8 @@ struct on_save_options {
 
 /* Starts the thread that runs the program. 0 or -errno. */
 int on_save_create(const struct on_save_options *options, struct on_save **result);
-/* As xpt_continuous_options.saved, with the struct on_save as context: copies, and returns at once. */
-void on_save_file(void *on_save, const struct xpt_saved *saved, const char *reason);
+/* As xpt_continuous_options.saved, with a struct on_save as context: copies, and returns at once. */
+void on_save_file(void *context, const struct xpt_saved *saved, const char *reason);
 /* Waits, in all no longer than for one run, for those files that wait; the others are reported as dropped. NULL is allowed. */
 void on_save_destroy(struct on_save *on_save);
 
