@@ -14,6 +14,7 @@ SOVERSION = 0
 ## UNIT_OPTIONS=...    options of the unit tests, such as "--filter 'model_*/*'"
 ## E2E_OPTIONS=...     options of tests/e2e/run.py, such as "-j 1 -k onnx"
 ## VM_OPTIONS=...      options of tests/vm/run.py, such as "--kernel 6.1 -k standins"
+## PACKAGES_OPTIONS=...  options of tests/packages/run.py, such as "-k debian"
 ## BENCH_OPTIONS=...   options of tests/bench/run.py
 prefix = /usr/local
 bindir = $(prefix)/bin
@@ -30,10 +31,22 @@ pythondir = $(call memo,pythondir,$(PYTHON) -c "import site; \
 unitdir = $(prefix)/lib/systemd/system
 DESTDIR =
 CFLAGS ?= -O2 -g
+# What is built, for --version, and the time that generated texts have instead of now: in what `git archive` has made
+# user/packaging/commit has both. Each may be set instead.
+ARCHIVED := $(shell sed -n 's/^\([0-9a-f]\{12\}\)[0-9a-f]*\(-dirty\)\? \([0-9]*\)$$/\1\2 \3/p' user/packaging/commit 2>/dev/null)
+GIT := $(if $(ARCHIVED),,$(if $(wildcard .git),git))
+COMMIT := $(or $(firstword $(ARCHIVED)),$(if $(GIT),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)))
+ifndef SOURCE_DATE_EPOCH
+SOURCE_DATE_EPOCH := $(or $(word 2,$(ARCHIVED)),$(if $(GIT),$(shell git log -1 --format=%ct 2>/dev/null)))
+endif
+ifneq ($(SOURCE_DATE_EPOCH),)
+export SOURCE_DATE_EPOCH
+endif
 FUZZ_SECONDS = 60
 UNIT_OPTIONS =
 E2E_OPTIONS =
 VM_OPTIONS =
+PACKAGES_OPTIONS =
 BENCH_OPTIONS =
 
 # ---- machine, tools and flags ----
@@ -83,9 +96,11 @@ LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
 INCLUDES := -I. -Iuser -Iinclude
+# Two builds in different folders are the same.
+ANYWHERE := -ffile-prefix-map=$(CURDIR)=.
 # -fPIC: the same objects make the static and the shared library.
 BASE_FLAGS = -std=gnu11 -D_GNU_SOURCE -DXPT_VERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(PACKAGE_CFLAGS) \
-	-fPIC -fvisibility=hidden -MMD -MP
+	-fPIC -fvisibility=hidden -MMD -MP $(ANYWHERE)
 # In front of the user's flags, which may switch each off. The C library refuses _FORTIFY_SOURCE without optimisation.
 BRANCHES_x86 := -fcf-protection
 BRANCHES_arm64 := -mbranch-protection=standard
@@ -104,7 +119,7 @@ FUZZ_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE)
 # A larger frame would lie on a stack that tasks share (bpf/thread.bpf.h). Other tasks do not run during tracepoints.
 BPF_FRAME = -Wframe-larger-than=48 -Werror=frame-larger-than=
 BPF_COMPILE = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall $(if $(WERROR),-Werror) $(BPF_FRAME) -D__TARGET_ARCH_$(ARCH) \
-	-Ivmlinux/$(ARCH) -I. -MMD -MP
+	-Ivmlinux/$(ARCH) -I. -MMD -MP $(ANYWHERE)
 $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
@@ -127,7 +142,7 @@ WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
 NPM_RELEASES := $(notdir $(patsubst %/package.json,%,$(wildcard tests/workload/*/npm*/package.json)))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
-UNIT := xputrace@.service
+UNITS := $(notdir $(basename $(wildcard user/packaging/*.service.in)))
 LIBRARY_MANUALS := $(sort $(wildcard user/cli/man/*.3))
 
 SKELETONS := $(BUILD)/xputrace.skel.h $(BPF_APART:%=$(BUILD)/%.skel.h)
@@ -152,12 +167,12 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-truth test-vm test-vm-all test-bench test-lint fuzz lint format \
-	bench soak demo npm npm-releases python victoria-metrics workload install uninstall clean FORCE
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-vm test-vm-all test-bench test-lint fuzz lint format \
+	bench soak demo npm npm-releases python victoria-metrics workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
-all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc $(BUILD)/$(UNIT) $(NODE_ADDON)
+all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc $(UNITS:%=$(BUILD)/%) $(NODE_ADDON)
 
 # ---- what a rebuild depends on beside the files ----
 
@@ -172,6 +187,12 @@ $(BUILD)/flags: FORCE | $(BUILD)/tools
 
 $(BUILD)/sources: FORCE
 	$(call stamp,$(LIBRARY_SOURCES) $(CLI_SOURCES) $(UNIT_SOURCES) $(BPF_SOURCES) $(RUNTIMES) $(DRIVERS))
+
+$(BUILD)/commit: FORCE
+	$(call stamp,$(COMMIT))
+
+$(BUILD)/obj/user/cli/main.o: $(BUILD)/commit
+$(BUILD)/obj/user/cli/main.o: private BASE_FLAGS += $(if $(COMMIT),-DXPT_COMMIT='" ($(COMMIT))"')
 
 $(BUILD)/tools: Makefile
 	$(Q)mkdir -p $(@D)
@@ -288,7 +309,7 @@ $(BUILD)/xputrace.pc: user/xputrace.pc.in FORCE
 	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@version@|$(VERSION)|' -e 's|@packages@|$(PACKAGES)|' $< >$@
 
-$(BUILD)/$(UNIT): user/service/$(UNIT).in FORCE
+$(UNITS:%=$(BUILD)/%): $(BUILD)/%: user/packaging/%.in FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -e 's|@bindir@|$(bindir)|' $< >$@
 
@@ -422,6 +443,11 @@ test-vm test-vm-all:
 test-public: all workload
 	$(Q)MAKE='$(MAKE)' tests/public/run.sh $(BUILD)
 
+## test-packages       make all packages; use, upgrade and remove them in fresh systems; root, several minutes
+test-packages:
+	$(Q)tests/deps.sh packages
+	$(Q)MAKE='$(MAKE)' $(PYTHON) -B tests/packages/run.py $(PACKAGES_OPTIONS)
+
 ## test-symbols        described functions against the distribution's own libraries
 test-symbols: $(BUILD)/xputrace
 	$(Q)$(PYTHON) tests/e2e/debian_symbols.py
@@ -478,10 +504,53 @@ deps-arm64:
 arm64: deps-arm64
 	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all
 
+# ---- packages ----
+
+DIST := $(BUILD)/xputrace-$(VERSION).tar.gz
+
+## dist                the source as build/xputrace-VERSION.tar.gz
+dist: $(DIST)
+
+# What is made of it is made again when it has changed.
+$(DIST): FORCE
+	$(Q)user/packaging/dist.sh '$(VERSION)' '$(COMMIT)' '$(or $(SOURCE_DATE_EPOCH),0)' $(DIST)
+
+## deb                 Debian packages, into build/deb/
+deb: $(BUILD)/deb/made
+
+$(BUILD)/deb/made: $(DIST)
+	$(call say,DEB,$(@D))
+	$(Q)tests/deps.sh packages
+	$(Q)user/packaging/deb.sh '$(VERSION)' $(DIST) $(@D)
+	$(Q)touch $@
+
+# Needs packages of the distribution, which rpm does not know where another manager has installed them.
+RPMBUILD_OPTIONS ?= $(if $(wildcard /var/lib/dpkg/status),--nodeps)
+
+## rpm                 RPM packages, into build/rpm/
+rpm: $(BUILD)/rpm/made
+
+$(BUILD)/rpm/made: $(DIST)
+	$(call say,RPM,$(@D))
+	$(Q)tests/deps.sh packages
+	$(Q)RPMBUILD_OPTIONS='$(RPMBUILD_OPTIONS)' user/packaging/rpm.sh '$(VERSION)' $(DIST) $(@D)
+	$(Q)touch $@
+
+## tarball             the command with its libraries, for hosts of other releases, into build/
+TARBALL = xputrace-$(VERSION)-$(firstword $(subst -, ,$(TRIPLET)))
+tarball: all
+	$(call say,TAR,$(BUILD)/$(TARBALL).tar.gz)
+	$(Q)tests/deps.sh packages
+	$(Q)rm -rf $(BUILD)/$(TARBALL)
+	$(Q)$(MAKE) --no-print-directory install prefix= DESTDIR=$(CURDIR)/$(BUILD)/$(TARBALL) libdir=/lib pythondir=/share/xputrace/python \
+		NODE_HEADERS= >/dev/null
+	$(Q)user/packaging/tarball.sh $(BUILD)/$(TARBALL) $(BUILD)/$(TARBALL).tar.gz $(TARBALL) '$(or $(SOURCE_DATE_EPOCH),0)'
+	$(Q)rm -rf $(BUILD)/$(TARBALL)
+
 # ---- installing ----
 
 # Where they stand here, for the links between them.
-DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE docs/page.png user/service/Containerfile
+DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE docs/page.png user/packaging/Containerfile
 
 # For the machine that installs, not for a package.
 RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)
@@ -497,7 +566,8 @@ $(BUILD)/man3/made: docs/Doxyfile user/cli/man/xpt_region.3 $(HEADERS)
 		{ cat docs/Doxyfile; echo "OUTPUT_DIRECTORY = $(@D)/doxygen"; } | doxygen - && cd $(@D)/doxygen/man/man3 && \
 		for each in xpt_*.3 *.h.3; do \
 			case $$each in *.h.3) to=xputrace_$$each ;; *) to=$$each ;; esac; \
-			sed 's@^\.so man3/@&xputrace_@' "$$each" >"../../../$$to" || exit; \
+			sed -e 's@^\.so man3/@&xputrace_@' -e "s@^'@\\\\\&'@" -e '/^\.SH NAME$$/{n;/\\-/!s/$$/ \\- structure of libxputrace/}' \
+				"$$each" >"../../../$$to" || exit; \
 		done; \
 	else \
 		echo "doxygen is not installed: no manual pages of the C library's functions are made"; \
@@ -521,11 +591,12 @@ install: all $(BUILD)/man3/made
 	done
 	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
 	$(if $(DRIVERS),$(INSTALL) -m 644 $(DRIVERS) $(DESTDIR)$(datadir)/xputrace/drivers/)
+	for each in $(wildcard user/packaging/fleet/*); do $(INSTALL) -D -m 644 $$each $(DESTDIR)$(datadir)/xputrace/fleet/$${each##*/} || exit; done
 	$(INSTALL) -D -m 644 python/xputrace/__init__.py $(DESTDIR)$(pythondir)/xputrace/__init__.py
 	for each in $(if $(NODE_ADDON),index.mjs package.json xputrace.node); do \
 		$(INSTALL) -D -m 644 $(BUILD)/node/$$each $(DESTDIR)$(nodedir)/$$each || exit; \
 	done
-	$(INSTALL) -m 644 $(BUILD)/$(UNIT) $(DESTDIR)$(unitdir)/$(UNIT)
+	$(INSTALL) -m 644 $(UNITS:%=$(BUILD)/%) $(DESTDIR)$(unitdir)/
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
 	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
 	$(INSTALL) -m 644 user/cli/completion/xputrace.fish $(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
@@ -538,7 +609,7 @@ uninstall:
 		$(DESTDIR)$(libdir)/$(SHARED_NAME) $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc \
 		$(addprefix $(DESTDIR)$(mandir)/man1/,$(notdir $(MANUALS))) \
 		$(DESTDIR)$(mandir)/man3/xpt_*.3 $(DESTDIR)$(mandir)/man3/xputrace_*.h.3 \
-		$(DESTDIR)$(unitdir)/$(UNIT) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
+		$(UNITS:%=$(DESTDIR)$(unitdir)/%) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
 	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace $(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)/xputrace

@@ -54,6 +54,8 @@ struct xpt_continuous;
 #define XPT_TRIGGERS_MAX 16
 #define XPT_NONE UINT64_MAX /* no limit, or no time at all, where 0 is the default */
 
+struct xpt_saved;
+
 /* Everything is copied by xpt_continuous_create(), except the targets' command. Zero means the default. */
 struct xpt_continuous_options {
 	size_t size; /* sizeof(struct xpt_continuous_options) */
@@ -107,6 +109,13 @@ struct xpt_continuous_options {
 	 * if that was before with xpt_continuous_start(); ends with xpt_continuous_stop(), and the session goes on. To be destroyed before it.
 	 */
 	struct xpt_session *session;
+
+	/*
+	 * Called when a file is complete, however it was asked for; NULL: nothing is. reason is what the recording has as its end, such as
+	 * "requested". On the collecting thread: it returns at once, and calls no function of this library. What is to be kept is copied.
+	 */
+	void (*saved)(void *context, const struct xpt_saved *saved, const char *reason);
+	void *saved_context;
 };
 
 /* -EINVAL: not a trigger, or one that can never be met: reason gets the cause, cut to size (NULL if size is 0); -ENOMEM. */

@@ -84,9 +84,9 @@ def made_programs(results):
 class Agent(Process):
     """Listens on a Unix socket of its own; traces everything that it is given."""
 
-    def __init__(self, *options, pids=(), listen=None, **process_options):
+    def __init__(self, *options, pids=(), listen=None, prefix=(), **process_options):
         self.path = os.path.join(scratch(passing=True), "agent")
-        words = [need(XPUTRACE, "collector"), "agent", "--interval", "200ms", "--listen", listen or "unix:" + self.path, *WAITING]
+        words = [*prefix, need(XPUTRACE, "collector"), "agent", "--interval", "200ms", "--listen", listen or "unix:" + self.path, *WAITING]
         if pids:
             words += ["-p", ",".join(str(pid) for pid in pids)]
         super().__init__(words + [str(word) for word in options], **process_options)

@@ -23,7 +23,7 @@ INSIDE = {
     "report": ["trace", "chrome", "perfetto", "merge", "latency", "table", "flame", "sql"],
     "profile": ["trace", "trigger", "handle"],
     "session": ["reader", "attach", "collect", "code", "core", "offline", "continuous", "inspect"],
-    "cli": ["", "agent", "top"],
+    "cli": ["", "agent", "continuous", "top"],
     "model": ["stream", "stats", "program", "operator", "device", "inference", "core"],
 }
 FILES_MAX = 25

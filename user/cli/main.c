@@ -11,6 +11,11 @@
 #include "base/file/output.h"
 #include "cli/commands.h"
 
+/* " (COMMIT)", where it is known what is built. */
+#ifndef XPT_COMMIT
+#define XPT_COMMIT ""
+#endif
+
 /* ---- check ---- */
 
 static const struct option_entry entries[] = { { .group = summary_json_option }, {} };
@@ -167,7 +172,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		printf("xputrace %s\n", XPT_VERSION);
+		puts("xputrace " XPT_VERSION XPT_COMMIT);
 		return exit_output(0);
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {

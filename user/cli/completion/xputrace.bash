@@ -141,7 +141,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit | -l | --listen | --interval | --max-series | --stale-after)
+	-w | --window | --window-time | --after | --cooldown | --on-save-limit | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit | -l | --listen | --interval | --max-series | --stale-after)
 		return
 		;;
 	esac
@@ -168,7 +168,7 @@ _xputrace() {
 			return
 		fi
 		case ${COMP_WORDS[2]} in
-		start) mapfile -t COMPREPLY < <(compgen -W "$watched -w -s --output-dir --window --window-time --save-on --after --cooldown --max-files --max-bytes --instance --background --sample --level --counters --counters-every --counters-per-inference" -- "$current") ;;
+		start) mapfile -t COMPREPLY < <(compgen -W "$watched -w -s --output-dir --window --window-time --save-on --after --cooldown --max-files --max-bytes --on-save --on-save-limit --instance --background --sample --level --counters --counters-every --counters-per-inference" -- "$current") ;;
 		save) mapfile -t COMPREPLY < <(compgen -W "$answered -p -P -c -n -t -o -q --pid --program --core --last --time --output --format --quiet" -- "$current") ;;
 		status) mapfile -t COMPREPLY < <(compgen -W "$answered --format" -- "$current") ;;
 		stop) mapfile -t COMPREPLY < <(compgen -W "$answered" -- "$current") ;;

@@ -88,6 +88,8 @@ complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subc
 complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from continuous' -l cooldown -x -d 'And not again before this time is over'
 complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from continuous' -l max-files -x -d 'And no more files'
 complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from continuous' -l max-bytes -x -d 'Nor bytes in them'
+complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from continuous' -l on-save -r -F -d 'Run for each saved file'
+complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from continuous' -l on-save-limit -x -d 'Kill a run that takes longer'
 complete -c xputrace -n '__fish_seen_subcommand_from start; and __fish_seen_subcommand_from continuous' -l background -d 'Return once it runs'
 complete -c xputrace -n '__fish_seen_subcommand_from save; and __fish_seen_subcommand_from continuous' -s c -l core -x -d 'The latest inference on this core'
 complete -c xputrace -n '__fish_seen_subcommand_from save; and __fish_seen_subcommand_from continuous' -s n -l last -x -d 'The last inferences'

@@ -365,6 +365,8 @@ int continuous_create(const struct xpt_continuous_options *given, const struct c
 	continuous->claims.file = -1;
 	continuous->hooks = *hooks;
 	continuous->hooks_due = hooks->work ? 0 : ~0ull;
+	continuous->saved = options.saved;
+	continuous->saved_context = options.saved_context;
 	error = create_parts(continuous, &options, &targets);
 	if (error) {
 		xpt_continuous_destroy(continuous);

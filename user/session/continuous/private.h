@@ -105,7 +105,9 @@ struct xpt_continuous {
 	struct target_claims claims;
 	pid_t refused; /* claimed by others, last reported */
 	struct continuous_hooks hooks;
-	__u64 hooks_due;	  /* ns; ~0: never */
+	__u64 hooks_due;								 /* ns; ~0: never */
+	void (*saved)(void *context, const struct xpt_saved *saved, const char *reason); /* the caller's; NULL: none */
+	void *saved_context;
 	__u8 roles[XPT_SPEC_MAX]; /* enum xpt_role by spec; written before the threads begin */
 	char *prefix;		  /* of files */
 

@@ -195,11 +195,15 @@ void saves_report(struct xpt_continuous *continuous)
 	while ((save = save_list_pop(&continuous->written))) {
 		pthread_cond_broadcast(&continuous->session->changed);
 		count(continuous, save);
-		if (!save->error)
+		if (!save->error) {
 			log_info(log, "saved %s (%s)", save->saved.path, save->reason);
-		else if (save->by_trigger)
+			save->saved.size = sizeof(save->saved);
+			if (continuous->saved)
+				continuous->saved(continuous->saved_context, &save->saved, save->reason);
+		} else if (save->by_trigger) {
 			log_error(log, "%s: cannot be saved: %s", save->reason,
 				  *save->why ? save->why : strerror(-save->error));
+		}
 		save->done = true;
 		if (save->owner && continuous->hooks.saved)
 			continuous->hooks.saved(continuous->hooks.context, save);

@@ -20,6 +20,7 @@
 #include <xputrace/report.h>
 
 #include "base/file/output.h"
+#include "cli/continuous/on_save.h"
 #include "cli/session.h"
 
 /* ---- commands that run in the background ---- */
@@ -155,6 +156,7 @@ struct start_context {
 	struct session_options session;	       /* first: see session.h */
 	struct xpt_continuous_options options; /* 0 where something is to have no limit or no time, until it is created */
 	struct string_list triggers;
+	struct on_save_options on_save; /* no program: nothing is run */
 	bool background;
 };
 
@@ -168,6 +170,16 @@ static bool take_trigger(void *triggers, const char *value, const char **reason)
 		return false;
 	}
 	return !xpt_trigger_check(value, why, sizeof(why)) && string_list_add(triggers, value);
+}
+
+static bool take_program_path(void *path, const char *value, const char **reason)
+{
+	*reason = "expected the path of a program, with a '/'";
+	if (!strchr(value, '/'))
+		return false;
+	*reason = "expected a program that can be run";
+	*(const char **)path = value;
+	return !access(value, X_OK);
 }
 
 /* As the library checks it; here, the message has the option. */
@@ -201,6 +213,10 @@ static const struct option_entry entries[] = {
 	  FIELD(options.save_files) },
 	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", OPTION_SIZE,
 	  FIELD(options.save_bytes), .zero = true },
+	{ 0, "on-save", "PROGRAM", "run PROGRAM FILE for each saved file, one at a time", OPTION_CALLBACK,
+	  FIELD(on_save.program), .take = take_program_path },
+	{ 0, "on-save-limit", "TIME", "kill a run of it that takes longer (default 60s)", OPTION_DURATION,
+	  FIELD(on_save.limit), .min = 100000000, .max = XPT_WINDOW_TIME_MAX },
 	{ 0, "instance", "NAME", "what save, status and stop call it (default: " XPT_CONTINUOUS_NAME ")",
 	  OPTION_CALLBACK, FIELD(options.name), .take = take_instance,
 	  .expected = "letters, digits, '-', '_' and '.', 64 at most" },
@@ -271,6 +287,23 @@ static int create(struct start_context *start, struct xpt_continuous **continuou
 	return xpt_continuous_create(options, continuous);
 }
 
+/* Its thread is there before the files are. */
+static int create_on_save(struct start_context *start, struct on_save **on_save)
+{
+	int error;
+
+	if (!start->on_save.program)
+		return 0;
+	start->on_save.instance = start->options.name;
+	start->on_save.log = service_message;
+	error = on_save_create(&start->on_save, on_save);
+	if (error)
+		return error;
+	start->options.saved = on_save_file;
+	start->options.saved_context = *on_save;
+	return 0;
+}
+
 static void print_started(const struct start_context *start)
 {
 	char text[200], instance[100] = "";
@@ -287,16 +320,22 @@ static int run(struct start_context *start)
 	const struct session_options *session = &start->session;
 	struct sigaction action = { .sa_handler = on_trigger };
 	struct xpt_continuous *continuous;
+	struct on_save *on_save = NULL;
 	int error;
 
 	if (!start->background)
 		messages_detach();
-	error = create(start, &continuous);
+	error = create_on_save(start, &on_save);
 	if (error)
 		return exit_status(error);
-	error = xpt_continuous_start(continuous);
+	error = create(start, &continuous);
+	if (!error) {
+		error = xpt_continuous_start(continuous);
+		if (error)
+			xpt_continuous_destroy(continuous);
+	}
 	if (error) {
-		xpt_continuous_destroy(continuous);
+		on_save_destroy(on_save);
 		return exit_status(error);
 	}
 	end_on_signals(on_end, continuous);
@@ -312,6 +351,7 @@ static int run(struct start_context *start)
 	running = NULL;
 	end_soon(false);
 	xpt_continuous_destroy(continuous);
+	on_save_destroy(on_save);
 	return error < 0 && error != -EINTR ? exit_failed(error) : 0;
 }
 
@@ -329,6 +369,7 @@ static int start_command(int argc, char **argv)
 			.save_files = XPT_SAVE_FILES,
 			.save_bytes = XPT_SAVE_BYTES,
 		},
+		.on_save.limit = ON_SAVE_LIMIT,
 	};
 	int result;
 
