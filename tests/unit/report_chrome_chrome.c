@@ -216,7 +216,7 @@ Test(report_chrome_chrome, other_kinds)
 		{ .kind = EVENT_COUNTER, .counter = { 100, 5000, "nrt", "queue depth", 3 } },
 		{ .kind = EVENT_COUNTER, .counter = { 100, 5000, "nrt", "device memory", 4096 } },
 		{ .kind = EVENT_LOST, .lost = { XPT_LOSS_RING_FULL, 1000, 2000, 17 } },
-		{ .kind = EVENT_WAITED, .waited = { 100, 1000, 3000, 5 } },
+		{ .kind = EVENT_WAITED, .waited = { .tgid = 100, .start = 1000, .end = 3000, .sites = 5 } },
 		{ .kind = EVENT_TASK, .task = { 101, 101, 100, 1, XPT_TASK_FORK, 0, NULL } },
 		{ .kind = EVENT_TASK, .task = { 101, 101, 0, 1, XPT_TASK_EXEC, 0, "sh" } },
 		{ .kind = EVENT_TASK, .task = { 101, 101, 0, 1, XPT_TASK_EXIT, 3 << 8, NULL } },
