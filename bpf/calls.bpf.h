@@ -539,7 +539,8 @@ __noinline int is_inside_at_end(const struct xpt_spec *spec)
 /*
  * Arming a return makes the kernel drop those below the stack pointer, whoever has armed them. Is one of them still
  * open, because the thread runs on a higher stack now? On a signal stack all are: the trampoline itself, which
- * overwrites the return address, may have been interrupted.
+ * overwrites the return address, may have been interrupted. Where a return address is in a register, nobody knows where
+ * the function has saved it: those left by longjmp count as open, too.
  */
 static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 {
@@ -547,8 +548,8 @@ static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 	const struct return_instance *armed = task->utask->return_instances;
 	__u64 now;
 
-	if (thread->registers.link)
-		return false;
+	if (!RETURN_POPS)
+		return true;
 	for (__u32 i = 0; i < ARMED_MAX && armed && armed->stack < thread->registers.stack; i++) {
 		if (thread->registers.stack - task->sas_ss_sp < task->sas_ss_size && armed->stack < task->sas_ss_sp)
 			return true;

@@ -179,13 +179,13 @@ CHOSEN = (
 ARM64_ALWAYS = """kernel.* standins.stack_arguments standins.late_attach[[]nrt] driver.module driver.crowd[[]cuda]
     harm.checks[[]command] devices.ioctls""".split()
 ARM64 = ARM64_ALWAYS + """standins.late_attach* standins.plain_entries* standins.failures[[]nrt] standins.threads[[]cuda] standins.layers[[]hip]
-    standins.resolved_addresses states.* stacks.chain* harm_calls.exceptions[[]attach] harm_calls.longjmp[[]command]
+    standins.resolved_addresses states.states* states.why* stacks.chain* harm_calls.exceptions[[]attach] harm_calls.longjmp[[]command]
     harm_calls.fork[[]command] harm_calls.vfork[[]attach] harm_stacks.stacks* ops_toy.threads ops_toy.left_by_exception[[]gtr]
-    ops_functions.links* ops_device.jobs[[]2gr] regions.links* regions.semaphore[[]2] function_regions.counts_and_times*
+    ops_functions.links* ops_device.jobs[[]2gr] regions.links* regions.semaphore[[]2]
     codeobj.sizes[[]cuda] codeobj_record.waits hostile_process.address_inside_an_instruction[[]3] hostile_process.secret*
     hostile_process.capabilities[[]record] processes.forks_after_attach processes.several_targets command.exec
     command.forked_children[[]hip] counters.known_numbers* profile.samples stream.summary continuous.whole[[]cuda]
-    driver.time driver.events driver.killed inspect.driver_types[[]all] truth.cases[[]0]""".split()
+    driver.time driver.events driver.killed inspect.driver_types[[]all]""".split()
 
 
 class Totals:

@@ -38,7 +38,8 @@ def test_link_is_the_best(kernel):
     trace = recorder.finish()
     compare("nrt", results, trace)
     assert trace.metadata["tracing"]["link"] == LINKS[kernel][0], trace.metadata["tracing"]
-    assert "warning" not in recorder.stderr, recorder.stderr
+    warnings = [line for line in recorder.stderr.splitlines() if "warning" in line and "single-stepped" not in line]
+    assert not warnings, recorder.stderr
 
 
 @cases(*LINES)
