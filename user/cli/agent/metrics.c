@@ -328,7 +328,7 @@ static void add_native(struct histogram *histogram, const struct xpt_program_rep
 
 	for (int i = first; i <= last; i++)
 		in_unit[i - first] = exp2((double)i / NATIVE_PER_OCTAVE) * 1e6;
-	if (xpt_latencies_buckets(program->latencies, column, in_unit, (size_t)(last - first + 1), counts))
+	if (xpt_latencies_buckets(program->latencies, column, in_unit, (size_t)(last - first) + 1, counts))
 		return;
 	counts[last - first] = summary->count;
 	for (int i = first; i <= last; i++) {
