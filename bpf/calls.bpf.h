@@ -469,28 +469,6 @@ static __always_inline void inference_mark(struct xpt_thread *thread, bool own)
 	}
 }
 
-/*
- * Of a call that is left out and has a frame, the one at the thread's depth. Where a program is chosen it runs beside those
- * that are recorded, so that nothing on other threads is taken for theirs: then its end has to be seen.
- */
-__noinline int left_out_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
-{
-	const struct xpt_config *config = config_get();
-	struct xpt_frame *frame;
-
-	if (!thread || !spec || !config)
-		return RETURN_NOT_WANTED;
-	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
-	frame->inference = 1; /* so are the steps inside */
-	if (config->chosen_only && (spec->flags & XPT_SPEC_RUNNING)) {
-		running_begins();
-		frame->start = bpf_ktime_get_ns();
-		inference_mark(thread, true);
-	}
-	thread->depth++;
-	return frame->flags & FRAME_RUNNING ? RETURN_WANTED : RETURN_NOT_WANTED;
-}
-
 /* Behind a call; stack: what the stack pointer was at the entry of what was called. */
 static __always_inline void called_end(struct task_struct *task, __u64 stack)
 {
@@ -568,12 +546,20 @@ static __always_inline bool armed_below(const struct xpt_thread *thread)
 	return armed && armed->stack < thread->registers.stack;
 }
 
+/* Whether the call that begins must do without its end. */
+__noinline int return_decline(struct xpt_thread *thread)
+{
+	if (!DECLINES_RETURNS || !thread || !drops_open_return(thread))
+		return 0;
+	count_loss(XPT_LOSS_STACKS);
+	return 1;
+}
+
 /* The frame at the thread's depth is recorded without its end. */
 __noinline int call_decline(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
-	if (!DECLINES_RETURNS || !thread || !spec || !drops_open_return(thread))
+	if (!thread || !spec || !return_decline(thread))
 		return 0;
-	count_loss(XPT_LOSS_STACKS);
 	/* Of what is read at the return only the address is known. */
 	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++) {
 		if (spec->fetch[i].at_return)
@@ -581,6 +567,35 @@ __noinline int call_decline(struct xpt_thread *thread, const struct xpt_spec *sp
 	}
 	call_emit(thread, spec, thread->depth, thread->start, XPT_CALL_NO_END);
 	return 1;
+}
+
+/*
+ * Of a call that is left out and has a frame, the one at the thread's depth. Where a program is chosen it runs beside those
+ * that are recorded, so that nothing on other threads is taken for theirs: then its end has to be seen.
+ */
+__noinline int left_out_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	const struct xpt_config *config = config_get();
+	struct xpt_frame *frame;
+
+	if (!thread || !spec || !config)
+		return RETURN_NOT_WANTED;
+	if (!RETURN_POPS && (spec->flags & XPT_SPEC_ENTRY_ONLY))
+		return RETURN_NOT_WANTED;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	frame->inference = 1; /* so are the steps inside */
+	if (config->chosen_only && (spec->flags & XPT_SPEC_RUNNING)) {
+		running_begins();
+		frame->start = bpf_ktime_get_ns();
+		inference_mark(thread, true);
+	}
+	if (frame_returns(frame) && DECLINES_RETURNS && armed_below(thread) && return_decline(thread)) {
+		if (frame->flags & FRAME_RUNNING)
+			running_cancel();
+		return RETURN_NOT_WANTED;
+	}
+	thread->depth++;
+	return frame_returns(frame) ? RETURN_WANTED : RETURN_NOT_WANTED;
 }
 
 /* Whether it is to be timed. */

@@ -23,7 +23,7 @@ static __always_inline __u64 return_trampoline(void)
 /* Is its return watched? */
 static __always_inline bool frame_returns(const struct xpt_frame *frame)
 {
-	return !(frame->flags & FRAME_LEFT_OUT) || (frame->flags & FRAME_RUNNING);
+	return !(frame->flags & FRAME_LEFT_OUT) || (frame->flags & FRAME_RUNNING) || !RETURN_POPS;
 }
 
 /* Whether a call may be recorded without its end being watched: else the kernel drops open frames below it in any case. */

@@ -11,7 +11,7 @@
 
 /*
  * Not recorded; stays here so that its layers are known, until it is seen to have been left. One that is FRAME_RUNNING,
- * too, has a return probe.
+ * too, has a return probe; all have where the return address is in a register, as nothing else shows that they were left.
  */
 #define FRAME_LEFT_OUT (1 << 0)
 #define FRAME_LAYER (1 << 1)
