@@ -241,14 +241,14 @@ def shares(jobs):
 
 
 def check_shared(device, driver, *options, is_it=lambda labels: True):
-    """Two processes on one engine of a device: jobs, time and queue time of each are as the device reports them, and together no more
-    than the engine was busy."""
+    """Two processes on one engine of a device, with jobs that a driver reports: jobs, time and queue time of each are as the device says,
+    and together no more than the engine was busy."""
     folder, workloads = scratch(), []
     for name, calls in (("sharer-one", 60), ("sharer-two", 25)):
         os.symlink(workload_path("workload"), os.path.join(folder, name))
         workloads.append(Workload([os.path.join(folder, name), "nrt", "--device", device, "--duration-us", "5000", "--calls", str(calls),
                                    "--jobs", "2", "--threads", "2", "--engines", "1", "--wait-for-go"]))
-    with watching("--budget", "none", "--drivers", driver, *options, pids=[workload.pid for workload in workloads]) as agent:
+    with watching("--budget", "none", *options, pids=[workload.pid for workload in workloads]) as agent:
         for workload in workloads:
             workload.go()
         names, jobs = {}, []
@@ -278,7 +278,7 @@ def test_shared_device():
         raise Skip("the kernel has no syscalls:sys_enter_kcmp")
     description = os.path.join(os.path.dirname(os.path.abspath(__file__)), "emulated.json")
     device = os.getpid()
-    check_shared("emulated:device=%d" % device, "emulated", "--driver", description,
+    check_shared("emulated:device=%d" % device, "emulated", "--driver", description, "--drivers", "emulated",
                  is_it=lambda labels: labels["hw_id"] == str((1 << 30) + device))
 
 

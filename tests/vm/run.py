@@ -182,9 +182,8 @@ ARM64 = ARM64_ALWAYS + """standins.late_attach* standins.plain_entries* standins
     standins.resolved_addresses states.states* states.why* stacks.chain* harm_calls.exceptions[[]attach] harm_calls.longjmp[[]command]
     harm_calls.fork[[]command] harm_calls.vfork[[]attach] harm_stacks.stacks* ops_toy.threads ops_toy.left_by_exception[[]gtr]
     ops_functions.links* ops_device.jobs[[]2gr] regions.links* regions.semaphore[[]2]
-    codeobj.sizes[[]cuda] codeobj_record.waits hostile_process.address_inside_an_instruction[[]3] hostile_process.secret*
-    hostile_process.capabilities[[]record] processes.forks_after_attach processes.several_targets command.exec
-    command.forked_children[[]hip] counters.known_numbers* profile.samples stream.summary continuous.whole[[]cuda]
+    codeobj.sizes[[]cuda] codeobj_record.waits hostile_process.address_inside_an_instruction[[]3] processes.forks_after_attach processes.several_targets command.exec
+    command.forked_children[[]hip]
     driver.time driver.events driver.killed inspect.driver_types[[]all]""".split()
 
 

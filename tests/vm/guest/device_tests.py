@@ -150,7 +150,7 @@ def test_shared(kernel):
     """xputrace agent: what each of two processes has of the device."""
     del kernel
     load()
-    check_shared(accelerator.NODE, accelerator.NAME, *OPTIONS)
+    check_shared(accelerator.NODE, "gpu_scheduler", *OPTIONS)
 
 
 def discover(kernel):
