@@ -240,15 +240,20 @@ def shares(jobs):
     return had
 
 
-def check_shared(device, driver, *options, is_it=lambda labels: True):
-    """Two processes on one engine of a device, with jobs that a driver reports: jobs, time and queue time of each are as the device says,
-    and together no more than the engine was busy."""
-    folder, workloads = scratch(), []
+def test_shared_device():
+    """Two processes on one engine: jobs, time and queue time of each are as the device reports them, and together no more than the
+    engine was busy."""
+    if not has_tracepoint("syscalls:sys_enter_kcmp"):
+        raise Skip("the kernel has no syscalls:sys_enter_kcmp")
+    description = os.path.join(os.path.dirname(os.path.abspath(__file__)), "emulated.json")
+    device, folder = os.getpid(), scratch()
+    workloads = []
     for name, calls in (("sharer-one", 60), ("sharer-two", 25)):
         os.symlink(workload_path("workload"), os.path.join(folder, name))
-        workloads.append(Workload([os.path.join(folder, name), "nrt", "--device", device, "--duration-us", "5000", "--calls", str(calls),
-                                   "--jobs", "2", "--threads", "2", "--engines", "1", "--wait-for-go"]))
-    with watching("--budget", "none", *options, pids=[workload.pid for workload in workloads]) as agent:
+        workloads.append(Workload([os.path.join(folder, name), "nrt", "--device", "emulated:device=%d" % device, "--duration-us", "5000",
+                                   "--calls", str(calls), "--jobs", "2", "--threads", "2", "--engines", "1", "--wait-for-go"]))
+    with watching("--budget", "none", "--driver", description, "--drivers", "emulated",
+                  pids=[workload.pid for workload in workloads]) as agent:
         for workload in workloads:
             workload.go()
         names, jobs = {}, []
@@ -258,7 +263,7 @@ def check_shared(device, driver, *options, is_it=lambda labels: True):
 
         def found(metric):
             return {labels["process"]: value for labels, value in agent.samples()["xputrace_process_device_" + metric]
-                    if labels["driver"] == driver and is_it(labels)}
+                    if labels["driver"] == "emulated" and labels["hw_id"] == str((1 << 30) + device)}
 
         made = collections.Counter(names[job["pid"]] for job in jobs)
         wait_until(lambda: found("jobs_total") == made, "all jobs are there: %s" % made)
@@ -270,16 +275,6 @@ def check_shared(device, driver, *options, is_it=lambda labels: True):
             assert abs(time[names[pid]] - had / 1e9) < 0.1 * had / 1e9 + 0.01 * SLOW, (names[pid], time, had)
             assert abs(queue[names[pid]] - waited / 1e9) < 0.1 * waited / 1e9 + 0.01 * SLOW, (names[pid], queue, waited)
         assert not any("pid" in labels for each in agent.samples().values() for labels, _ in each)
-
-
-def test_shared_device():
-    """On a device that exists only in its events; tests/vm has the same on one with a driver."""
-    if not has_tracepoint("syscalls:sys_enter_kcmp"):
-        raise Skip("the kernel has no syscalls:sys_enter_kcmp")
-    description = os.path.join(os.path.dirname(os.path.abspath(__file__)), "emulated.json")
-    device = os.getpid()
-    check_shared("emulated:device=%d" % device, "emulated", "--driver", description, "--drivers", "emulated",
-                 is_it=lambda labels: labels["hw_id"] == str((1 << 30) + device))
 
 
 def test_stale():

@@ -12,7 +12,6 @@ from harness import (SLOW, Process, Recorder, Workload, cases, compare, record_c
                      wait_until)
 from reports import Stream
 from skipped import SKIPPED, skipped_at_most
-from test_agent import check_shared
 
 THREADS, CALLS, JOBS = 4, 12, 3
 CROWD = ("--threads", THREADS, "--calls", CALLS, "--jobs", JOBS, "--engines", 2)
@@ -144,13 +143,6 @@ def test_loaded_later(kernel):
     assert "driver xptaccel" in recorder.stderr and "driver gpu_scheduler" in recorder.stderr, recorder.stderr
     pairs = pair(check(results), jobs_in(trace))
     check_attribution(trace, pairs)
-
-
-def test_shared(kernel):
-    """xputrace agent: what each of two processes has of the device."""
-    del kernel
-    load()
-    check_shared(accelerator.NODE, "gpu_scheduler", *OPTIONS)
 
 
 def discover(kernel):
