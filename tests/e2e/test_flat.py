@@ -19,10 +19,10 @@ from strict_csv import strict_rows
 FIRST = "host pid process runtime program start duration_us".split()
 
 
-def table_of(path, first=tuple(FIRST)):
+def table_of(path):
     """Rows as dictionaries; no column is without a value."""
     header, *rows = strict_rows(read_file(path))
-    assert tuple(header[:len(first)]) == first and len(set(header)) == len(header), header
+    assert header[:len(FIRST)] == FIRST and len(set(header)) == len(header), header
     empty = [name for index, name in enumerate(header) if not any(row[index] for row in rows)]
     assert not empty, "columns without values: %s" % empty
     return [dict(zip(header, row)) for row in rows]
@@ -122,7 +122,11 @@ def test_stream(kind):
     for stream in streams[:2]:
         stream.end()
     blocks = read_samples(streams[2].end().stdout)
-    single = [row for path in report_files(os.path.join(folder, "single.csv")) for row in table_of(path, tuple(FIRST[:6]))]
+    single = []
+    for path in report_files(os.path.join(folder, "single.csv")):  # the last one may have one inference of a program, or none
+        header, *rows = strict_rows(read_file(path))
+        assert header[:5] == FIRST[:5] and len(set(header)) == len(header), header
+        single += [dict(zip(header, row)) for row in rows]
     header, *every = strict_rows(read_file(os.path.join(folder, "all.csv")))
     every = [dict(zip(header, row)) for row in every]
     if kind == "rows":
