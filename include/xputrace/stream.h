@@ -51,8 +51,8 @@ struct xpt_stream_options {
 	xpt_profile_report_fn callback;
 	void *context;
 	/*
-	 * Stacks in the reports: stacks of calls that begin an inference, at most so many a second, and samples, stacks of threads that run in a
-	 * call, so often a second of a CPU. 1 to 1000; 0: none. As in struct xpt_recording_options. With the session's `why`, stacks
+	 * Stacks in the reports: stacks of calls that begin an inference, the maximum a second, and samples, stacks of threads that run in a
+	 * call, the rate on each CPU in Hz. 1 to 1000; 0: none. As in struct xpt_recording_options. With the session's `why`, stacks
 	 * are also those of threads that do not run.
 	 */
 	unsigned int stacks, samples;

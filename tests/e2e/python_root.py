@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Programs of Debian's next release, as `make python` and `make prometheus` have unpacked them into roots of their own."""
+"""Programs of Debian's next release, as `make python` and `make victoria-metrics` have unpacked them into roots of their own."""
 
 import glob
 import os

@@ -417,18 +417,29 @@ def query(port, expression):
         return []
 
 
-def test_prometheus():
-    """It scrapes; what it answers is what the workload did, and its quantiles are within their buckets."""
+def prometheus_ports():
+    """That it is to scrape, and its own."""
     if not shutil.which("prometheus"):
         raise Skip("Prometheus is not there (package prometheus)")
-    folder, ports = scratch(), (free_port(), free_port())
+    return free_port(), free_port()
+
+
+def prometheus(scraped, port, *options):
+    """A Prometheus that scrapes a port of this host twice a second."""
+    folder = scratch()
     with open(os.path.join(folder, "prometheus.yml"), "w", encoding="ascii") as file:
-        file.write("global: {scrape_interval: 500ms, scrape_timeout: 400ms}\nscrape_configs:\n  - job_name: x\n"
-                   "    static_configs: [{targets: ['127.0.0.1:%d']}]\n" % ports[0])
+        file.write("global: {scrape_interval: 500ms, scrape_timeout: 400ms}\nscrape_configs:\n  - job_name: xputrace\n"
+                   "    static_configs: [{targets: ['127.0.0.1:%d']}]\n" % scraped)
+    return Process(["prometheus", "--config.file", os.path.join(folder, "prometheus.yml"), "--storage.tsdb.path",
+                    os.path.join(folder, "data"), "--web.listen-address", "127.0.0.1:%d" % port, *options])
+
+
+def test_prometheus():
+    """It scrapes; what it answers is what the workload did, and its quantiles are within their buckets."""
+    ports = prometheus_ports()
     workload = standin("nrt", "--calls", 200, "--threads", 2, "--rate", 200)
     with watching("--budget", "none", pids=[workload.pid], listen=str(ports[0])) as agent:
-        server = Process(["prometheus", "--config.file", os.path.join(folder, "prometheus.yml"), "--storage.tsdb.path",
-                          os.path.join(folder, "data"), "--web.listen-address", "127.0.0.1:%d" % ports[1]])
+        server = prometheus(*ports)
         wait_until(lambda: query(ports[1], "up == 1"), "scraped once")
         workload.go()
         made = made_programs(workload.results())
@@ -450,17 +461,10 @@ def test_prometheus():
 def test_native_histograms():
     """Prometheus takes the protobuf format: native histograms with the counts of the workload, quantiles within the classic buckets, and
     exemplars."""
-    if not shutil.which("prometheus"):
-        raise Skip("Prometheus is not there (package prometheus)")
-    folder, ports = scratch(), (free_port(), free_port())
-    with open(os.path.join(folder, "prometheus.yml"), "w", encoding="ascii") as file:
-        file.write("global: {scrape_interval: 500ms, scrape_timeout: 400ms}\nscrape_configs:\n  - job_name: x\n"
-                   "    static_configs: [{targets: ['127.0.0.1:%d']}]\n" % ports[0])
+    ports = prometheus_ports()
     workload = standin("nrt", "--calls", 200, "--threads", 2, "--rate", 200)
     with watching("--budget", "none", pids=[workload.pid], listen=str(ports[0])) as agent:
-        server = Process(["prometheus", "--config.file", os.path.join(folder, "prometheus.yml"), "--storage.tsdb.path",
-                          os.path.join(folder, "data"), "--web.listen-address", "127.0.0.1:%d" % ports[1],
-                          "--enable-feature=native-histograms,exemplar-storage"])
+        server = prometheus(*ports, "--enable-feature=native-histograms,exemplar-storage")
         wait_until(lambda: query(ports[1], "up == 1"), "scraped once")
         workload.go()
         made = made_programs(workload.results())

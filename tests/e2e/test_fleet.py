@@ -11,8 +11,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from harness import ROOT, Process, Skip, cases, scratch, standin, wait_until, workload_path
-from test_agent import Agent, by_program, free_port, made_programs, parse, query, watching
+from harness import ROOT, Skip, cases, scratch, standin, wait_until, workload_path
+from test_agent import Agent, by_program, made_programs, parse, prometheus, prometheus_ports, query, watching
 
 PACKAGING = os.path.join(ROOT, "user", "packaging")
 FLEET = os.path.join(PACKAGING, "fleet")
@@ -80,18 +80,12 @@ def answer(port, expression):
 
 def test_dashboard():
     """A real Prometheus answers each query, and with something where the agent has all metrics in it."""
-    if not shutil.which("prometheus"):
-        raise Skip("Prometheus is not there (package prometheus)")
-    folder, ports = scratch(), (free_port(), free_port())
-    with open(os.path.join(folder, "prometheus.yml"), "w", encoding="ascii") as file:
-        file.write("global: {scrape_interval: 500ms, scrape_timeout: 400ms}\nscrape_configs:\n  - job_name: xputrace\n"
-                   "    static_configs: [{targets: ['127.0.0.1:%d']}]\n" % ports[0])
-    stop = os.path.join(folder, "stop")
+    ports = prometheus_ports()
+    stop = os.path.join(scratch(), "stop")
     agent = Agent("--budget", 100, "--", "sh", "-c", '"$0" "$@" & while ! [ -e "$STOP" ]; do "$TOKENS"; sleep 0.2; done; kill $!; wait',
                   workload_path("workload"), "nrt", "--calls", 0, "--threads", 2, "--fail-every", 7, "--rate", 200, listen=str(ports[0]),
                   env={**os.environ, "STOP": stop, "TOKENS": workload_path("tokens")})
-    server = Process(["prometheus", "--config.file", os.path.join(folder, "prometheus.yml"), "--storage.tsdb.path",
-                      os.path.join(folder, "data"), "--web.listen-address", "127.0.0.1:%d" % ports[1]])
+    server = prometheus(*ports)
     for metric in ("xputrace_tokens_total", "xputrace_inference_errors_total"):
         wait_until(lambda name=metric: query(ports[1], "sum(rate(%s[30s])) > 0" % name), metric + " has a rate")
     with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % ports[0], timeout=10) as served:

@@ -101,7 +101,7 @@ static void file_repair(char *file, size_t size, unsigned int what)
 
 /* ---- the mutator ---- */
 
-/* Replaces the bytes of a record by so many others. The new size of the file. */
+/* Replaces the bytes of a record by others. The new size of the file. */
 static size_t replace(char *file, size_t size, size_t at, size_t old, const char *bytes, size_t length)
 {
 	memmove(file + at + length, file + at + old, size - at - old);

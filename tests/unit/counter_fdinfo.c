@@ -211,19 +211,13 @@ static const struct log log_kept = { keep, NULL, XPT_LOG_DEBUG };
 /* A machine with an i915 and a platform device, and an empty proc. */
 static void prepare(void)
 {
-	static char sysfs[PATH_MAX * 2], proc[PATH_MAX * 2];
-
 	fixture_open();
 	nvml_use(in_fixture("no-library.so"));
 	fixture_device("pci0000:00/0000:03:00.0", "drm", "renderD128", "i915");
 	fixture_device("pci0000:00/0000:03:00.0", "drm", "card0", "i915");
 	fixture_device("platform/fdab0000.npu", "accel", "accel0", "rocket");
-	fixture_file("proc/uptime", "1\n");
-	strcpy(sysfs, in_fixture("sys"));
-	strcpy(proc, in_fixture("proc"));
-	cr_assert_eq(nodes_find(sysfs, &nodes), 0);
-	cr_assert_eq(nodes.count, 2);
-	place = (struct counter_place){ .sysfs = sysfs, .proc = proc, .nodes = nodes, .log = &log_kept };
+	place = fixture_place(&nodes, 2);
+	place.log = &log_kept;
 }
 
 static void finish(void)

@@ -4,6 +4,7 @@
 #define XPT_TEST_COUNTER_FIXTURE_H
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "counter/counter.h"
+#include "counter/polled.h"
 
 /* Folder of the test, without links in its path; in memory, where thousands of files are soon made. */
 static char fixture[PATH_MAX];
@@ -104,6 +106,37 @@ static inline void fixture_device(const char *folder, const char *class, const c
 	snprintf(to, sizeof(to), "../../../bus/x/drivers/%s", driver);
 	if (access(in_fixture(path), F_OK))
 		(void)!symlink(to, in_fixture(path));
+}
+
+/* The devices in the folder, of which there must be count, with an empty proc; for the rest of the process. */
+static inline struct counter_place fixture_place(struct nodes *nodes, size_t count)
+{
+	static char sysfs[PATH_MAX * 2], proc[PATH_MAX * 2];
+
+	fixture_file("proc/uptime", "1\n");
+	strcpy(sysfs, in_fixture("sys"));
+	strcpy(proc, in_fixture("proc"));
+	cr_assert_eq(nodes_find(sysfs, nodes), 0);
+	cr_assert_eq(nodes->count, count);
+	return (struct counter_place){ .sysfs = sysfs, .proc = proc, .nodes = *nodes };
+}
+
+/* Loads the stand-in for NVIDIA's library, which lies beside the program of the tests and is used from then on. Close *library. */
+static inline void *fixture_nvml(void **library)
+{
+	static char path[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	void *standin;
+
+	cr_assert_gt(length, 0);
+	path[length] = '\0';
+	strcpy(strrchr(path, '/'), "/standin/nvml.so");
+	*library = dlopen(path, RTLD_NOW);
+	cr_assert_not_null(*library, "%s", dlerror());
+	standin = dlsym(*library, "nvml_standin");
+	cr_assert_not_null(standin);
+	nvml_use(path);
+	return standin;
 }
 
 /* Everything that a list visits, a line each: SOURCE/EVENT UNIT SCALE level|grows. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* NVIDIA's management library, by a stand-in that is built beside the tests. */
-#include <dlfcn.h>
 #include <errno.h>
 
 #include "counter/polled.h"
@@ -36,21 +35,10 @@ static void keep(void *context, enum xpt_log_level level, const char *text)
 
 static const struct log log_kept = { keep, NULL, XPT_LOG_DEBUG };
 
-/* It lies beside the program of the tests. */
 static void prepare(void)
 {
-	static char path[PATH_MAX + 32];
-	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-
 	fixture_open();
-	cr_assert_gt(length, 0);
-	path[length] = '\0';
-	strcpy(strrchr(path, '/'), "/standin/nvml.so");
-	library = dlopen(path, RTLD_NOW);
-	cr_assert_not_null(library, "%s", dlerror());
-	standin = dlsym(library, "nvml_standin");
-	cr_assert_not_null(standin);
-	nvml_use(path);
+	standin = fixture_nvml(&library);
 	for (int i = 0; i < STANDIN_GPUS; i++)
 		standin->gpus[i] = (struct standin_gpu){ .energy = 1000000ull * (i + 1),
 							 .power = 70000 + i,

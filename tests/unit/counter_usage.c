@@ -2,7 +2,6 @@
 /* What processes use of devices: clients of DRM as kernels print them, and NVIDIA's library by its stand-in. */
 #include "counter/usage.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 
 #include "tests/unit/counter_fixture.h"
@@ -17,18 +16,11 @@ static size_t use_count;
 /* A machine with a GPU on PCI, an NPU that is not, and an empty proc. */
 static void prepare(void)
 {
-	static char sysfs[PATH_MAX * 2], proc[PATH_MAX * 2];
-
 	fixture_open();
 	nvml_use(in_fixture("no-library.so"));
 	fixture_device("pci0000:00/0000:03:00.0", "drm", "renderD128", "i915");
 	fixture_device("platform/fdab0000.npu", "accel", "accel0", "rocket");
-	fixture_file("proc/uptime", "1\n");
-	strcpy(sysfs, in_fixture("sys"));
-	strcpy(proc, in_fixture("proc"));
-	cr_assert_eq(nodes_find(sysfs, &nodes), 0);
-	cr_assert_eq(nodes.count, 2);
-	place = (struct counter_place){ .sysfs = sysfs, .proc = proc, .nodes = nodes };
+	place = fixture_place(&nodes, 2);
 }
 
 static void finish(void)
@@ -180,22 +172,12 @@ Test(counter_usage, other_devices)
 
 Test(counter_usage, nvml)
 {
-	static char path[PATH_MAX + 32];
 	struct node gpus[] = { { "0000:17:00.0", "nvidia", "/dev/nvidia0", "/nowhere", "10de:2335" },
 			       { "0000:65:00.0", "nvidia", "/dev/nvidia1", "/nowhere", "10de:2335" } };
-	ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-	struct standin_nvml *standin;
 	void *library;
+	struct standin_nvml *standin = fixture_nvml(&library);
 	double elapsed;
 
-	cr_assert_gt(length, 0);
-	path[length] = '\0';
-	strcpy(strrchr(path, '/'), "/standin/nvml.so");
-	library = dlopen(path, RTLD_NOW);
-	cr_assert_not_null(library, "%s", dlerror());
-	standin = dlsym(library, "nvml_standin");
-	cr_assert_not_null(standin);
-	nvml_use(path);
 	standin->gpus[0].clients[0] = (struct standin_client){ 100, 60, 1000, 4096 };
 	standin->gpus[0].clients[1] = (struct standin_client){ 200, 30, 1000, 1024 };
 	standin->gpus[1].clients[0] = (struct standin_client){ 100, 0, 0, ~0ull };

@@ -189,7 +189,7 @@ static char *comparison_of(const struct text *before, const struct text *after)
 	return page.data;
 }
 
-/* Ten inferences of `<b>`, the first one of so many ns. */
+/* Ten inferences of `<b>`, the first one with this duration in ns. */
 static void add_inferences(struct text *records, __u64 duration)
 {
 	stream_describe(records);

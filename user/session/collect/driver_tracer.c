@@ -146,7 +146,7 @@ static __u16 filter_flags(const struct tracepoint *tracepoint, const struct even
 
 	if (!has_context)
 		return flags;
-	/* A job that was queued before its device was known: its end, which does not tell the device, is to be seen as well. */
+	/* A job that was queued before its device was known: its end, which does not name the device, is to be seen as well. */
 	if (role == XPT_EVENT_QUEUE || (role == XPT_EVENT_RUN && flags))
 		flags |= XPT_EVENT_GIVES_CONTEXT;
 	if (role == XPT_EVENT_QUEUE) {
