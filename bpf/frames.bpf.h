@@ -80,8 +80,6 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 	if (frame->stack == thread->registers.stack && frame->spec == spec->index)
 		return false;
 	/* The end of a call without an armed return is unknown; a later call overwrites its return address. */
-	if (thread->registers.link)
-		return true;
 	if (read_user(&now, sizeof(now), frame->stack))
 		return false;
 	return now == frame->return_address || (now && now == return_trampoline());
