@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -180,16 +181,21 @@ def end_session(session):
 class States:
     """Looks at the processes of a session while the block runs; ends them if it fails."""
 
-    def __init__(self, session):
-        self.session, self.seen = session, None
+    def __init__(self, session, enough=1):
+        self.session, self.enough, self.seen = session, enough, None
 
     def __enter__(self):
-        self.process = subprocess.Popen([workload_path("harm/states"), str(self.session)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([workload_path("harm/states"), str(self.session), str(self.enough)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self
 
+    def wait_enough(self):
+        """Until it has seen as many processes at once as are enough."""
+        ready, _, _ = select.select([self.process.stdout], [], [], TIMEOUT)
+        assert ready and os.read(self.process.stdout.fileno(), 7) == b"enough\n", "never %d processes" % self.enough
+
     def __exit__(self, kind, value, traceback):
-        self.seen = json.loads(self.process.communicate(timeout=TIMEOUT)[0])
+        self.seen = json.loads(self.process.communicate(timeout=TIMEOUT)[0].splitlines()[-1])
         if kind:
             stopped = stopped_members(self.session)
             end_session(self.session)

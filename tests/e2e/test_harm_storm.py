@@ -11,7 +11,7 @@ from harness import SLOW, Recorder, cases, wait_until
 
 ALONE = "measures time"
 SLEEPING = 12000 if LONG else round(3000 / SLOW)
-LASTING = 12000 if LONG else 3000  # so many that it goes on while somebody looks for it
+LASTING = 12000 if LONG else 3000 if SLOW == 1 else 1200  # so many that it goes on while somebody looks for it
 COUNTS = {"exit": 12000 if SLOW == 1 else 1000, "sleep": SLEEPING, "execute": SLEEPING // 4, "mixed": SLEEPING}
 PARALLEL = 300
 STORM_SECONDS = 30 * SLOW  # a storm ends in less
@@ -36,10 +36,6 @@ class Storm:
             self.recorder = Recorder("-p", self.target.pid)
             self.target.go()
 
-    def wait_begun(self, count=PARALLEL // 2 if SLOW == 1 else 2):
-        """Until it is under way. In an emulated machine they live for less time than it takes to count them."""
-        wait_until(lambda: len(members(self.session, "storm")) >= count, "%d processes of the storm" % count)
-
     def outcome(self, died=False):
         """When all has ended. died: the collector has not waited for its command, whose status nobody knows."""
         if self.how == "attach":
@@ -62,7 +58,7 @@ def test_storm(case):
     alone = untraced(words)
     running = Storm(how, words)
     with States(running.session) as states:
-        running.wait_begun(1)
+        wait_until(lambda: members(running.session, "storm") or ended(running.recorder), "the storm")
         begun, before = time.monotonic(), cpu_seconds(running.recorder.pid)
         wait_until(lambda: ended(running.recorder), "the end of the recording", STORM_SECONDS)
         wall, busy = time.monotonic() - begun, cpu_seconds(running.recorder.pid) - before
@@ -93,8 +89,8 @@ def test_interrupted(how):
     """Ctrl-C in the middle ends the collector within a second; the storm ends as untraced."""
     words = storm("sleep", LASTING)
     running = Storm(how, words)
-    with States(running.session) as states:
-        running.wait_begun()
+    with States(running.session, PARALLEL // 2) as states:
+        states.wait_enough()
         begun = time.monotonic()
         running.recorder.signal(signal.SIGINT)
         wait_until(lambda: ended(running.recorder), "the end of the collector", STORM_SECONDS)
@@ -112,8 +108,8 @@ def test_killed(how):
     """kill -9 in the middle: a second later nothing of the collector is left and nobody is stopped; the storm goes on."""
     words = storm("sleep", LASTING)
     running = Storm(how, words)
-    with States(running.session) as states:
-        running.wait_begun()
+    with States(running.session, PARALLEL // 2) as states:
+        states.wait_enough()
         held = held_by(running.recorder.pid)
         assert held & in_kernel(), "the collector has nothing in the kernel"
         running.recorder.signal(signal.SIGKILL)

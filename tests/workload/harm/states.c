@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * states SESSION: looks at all processes of a session, again and again, until standard input ends. One line of JSON
- * then says how often it has looked, how many processes it saw at once, how many of these were stopped (T) or
- * traced (t), and which one was the first.
+ * states SESSION COUNT: looks at all processes of a session, again and again, until standard input ends. A line says
+ * when it sees COUNT of them at once. The last one, in JSON, says how often it has looked, how many processes it saw at
+ * once, how many of these were stopped (T) or traced (t), and which one was the first.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int read_process(const char *pid, char *state, long *session, char *name)
 	return 0;
 }
 
-static void look(DIR *folder, long session)
+static void look(DIR *folder, long session, unsigned int enough)
 {
 	unsigned int processes = 0, stopped = 0;
 	struct dirent *entry;
@@ -66,6 +66,10 @@ static void look(DIR *folder, long session)
 			snprintf(seen.first, sizeof(seen.first), "%.15s %.31s", entry->d_name, name);
 	}
 	seen.looks++;
+	if (seen.processes < enough && processes >= enough) {
+		puts("enough");
+		fflush(stdout);
+	}
 	if (processes > seen.processes)
 		seen.processes = processes;
 	if (stopped > seen.stopped)
@@ -76,12 +80,12 @@ int main(int count, char **words)
 {
 	struct pollfd input = { .fd = 0, .events = POLLIN };
 	DIR *folder = opendir("/proc");
-	long session = count == 2 ? strtol(words[1], NULL, 10) : 0;
+	long session = count == 3 ? strtol(words[1], NULL, 10) : 0;
 
 	if (!folder || !session)
 		return 2;
 	do
-		look(folder, session);
+		look(folder, session, strtoul(words[2], NULL, 10));
 	while (!poll(&input, 1, PAUSE_MS));
 	printf("{\"looks\":%u,\"processes\":%u,\"stopped\":%u,\"first\":\"%s\"}\n", seen.looks, seen.processes,
 	       seen.stopped, seen.first);
