@@ -47,7 +47,7 @@ struct agent_server {
 	int descriptor; /* that listens; the daemon closes it */
 	char *path;	/* of a Unix socket, removed at the end; NULL: none */
 	struct MHD_Daemon *daemon;
-	int error; /* why there is no daemon */
+	int error;			      /* why there is no daemon */
 	struct answer answers[AGENT_FORMATS]; /* of the daemon's thread */
 	pthread_mutex_t lock;
 	struct connection connections[CONNECTIONS_MAX];
