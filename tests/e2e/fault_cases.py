@@ -9,6 +9,8 @@ import socket
 import subprocess
 import time
 
+import faults
+import harm
 import harness
 import test_agent
 from faults import TIME_LIMIT, Case, finished, outcome_of
@@ -152,6 +154,7 @@ class Attached:
 
     def run(self, made, meanwhile=None):
         self.wait_attached()
+        faults.held.update(harm.held_by(self.process.pid))
         self.workload.go()
         if meanwhile:
             self.workload.wait_line("stdout", '"runtime"')

@@ -204,13 +204,14 @@ def wrong_files():
     return ""
 
 
-def unheld():
-    """Links, and programs without one, that no process holds, as bpftool finds them: something that is pinned keeps them."""
-    links, programs = (json.loads(subprocess.run([harm.bpftool(), kind, "show", "-j"], capture_output=True, text=True, check=True).stdout)
-                       for kind in ("link", "prog"))
-    linked = {link.get("prog_id") for link in links}
-    return ({("link", one["id"]) for one in links if not one.get("pids")} |
-            {("prog", one["id"]) for one in programs if not one.get("pids") and one["id"] not in linked})
+held = set()  # links and programs of collectors since it was cleared, as (kind, id)
+
+
+def left_in_kernel():
+    """Those of them that there still are, when the kernel has had time."""
+    with contextlib.suppress(AssertionError):
+        harness.wait_until(lambda: not held or not held & harm.in_kernel(), "nothing is left", ENDING)
+    return held & harm.in_kernel() if held else set()
 
 
 class Series:
@@ -324,7 +325,8 @@ def main():
 
 def run_series(case, kind, options):
     """Counts of exit statuses, and of what was wrong by place."""
-    begun, before = time.monotonic(), unheld() if case.root else set()
+    begun = time.monotonic()
+    held.clear()
     series = Series(case, kind, "" if options.libraries else OTHERS, options.keep, options.calls, options.error, options.task)
     every, first = options.every, options.first
     if options.seconds:
@@ -346,12 +348,10 @@ def run_series(case, kind, options):
             seen[short] += 1
             if seen[short] == 1:
                 print("%s %s %d %s of %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, fault.task, wrong[:700], place), flush=True)
-    left = unheld() - before if case.root else set()
-    with contextlib.suppress(AssertionError):  # the kernel takes its time, and others trace, too
-        harness.wait_until(lambda: not left or not left.intersection_update(unheld()) and not left, "nothing is left", ENDING)
+    left = left_in_kernel()
     if left:
         seen["left in the kernel"] += 1
-        print("%s %s: held by nobody: %s" % (case.name, kind, sorted(left)))
+        print("%s %s: left in the kernel: %s" % (case.name, kind, sorted(left)))
     print("%s %s: %d in all%s, %d runs in %.1f s, %d wrong at %d places; status: %s" % (
         case.name, kind, series.count, " (%s)" % ", ".join("%s %d" % one for one in series.tasks.items()) if series.tasks else "",
         sum(results.values()), time.monotonic() - begun, sum(seen.values()), len(seen), dict(results)), flush=True)

@@ -35,6 +35,7 @@ def check(case, kind, **options):
     every = max(1, series.count // few(case.name, kind))
     first = 1 + random.Random(SEED).randrange(every)
     wrong, runs = [], 0
+    faults.held.clear()
     faults.adopt()
     try:
         for fault, reason, _ in faults.in_steps(series, first, every):
@@ -45,6 +46,8 @@ def check(case, kind, **options):
     finally:
         faults.adopt(False)
     assert runs, "nothing has failed"
+    left = faults.left_in_kernel()
+    assert not left, "left in the kernel: %s" % sorted(left)
     assert not wrong, "XPUTRACE_FAULTS_SEED=%d: %d of %d runs are wrong:\n%s" % (
         SEED, len(wrong), runs, "\n".join(wrong[:PLACES_SHOWN]))
 
