@@ -228,12 +228,19 @@ class Series:
         assert not isinstance(self.good.made, Incomplete), self.good.made
         self.count, self.tasks = read_count(self.log)
 
-    def run(self, number):
-        """What failed, and what is wrong; None: nothing was left to fail."""
+    def _attempt(self, number):
         before = children()
         outcome = self.case.run(environment(self.kind, number, self.log, **self.options))
         left = left_behind(before)
-        fault = read_fault(self.kind, number, self.log)
+        return read_fault(self.kind, number, self.log), left, outcome
+
+    def run(self, number):
+        """What failed, and what is wrong; None: nothing was left to fail."""
+        fault, left, outcome = self._attempt(number)
+        if fault and outcome.status is None and self.kind != "memory":
+            # On a busy machine the tracer has lost a stop now and then: a collector that waits for ever does so again.
+            harness.clean_up()
+            fault, left, outcome = self._attempt(number)
         if not fault:
             return None, "", outcome
         wrong = judge(outcome, self.good, fault, self.case.failure) + wrong_files()
