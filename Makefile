@@ -13,6 +13,7 @@ SOVERSION = 0
 ## FUZZ_SECONDS=N      how long each fuzz target runs (60)
 ## UNIT_OPTIONS=...    options of the unit tests, such as "--filter 'model_*/*'"
 ## E2E_OPTIONS=...     options of tests/e2e/run.py, such as "-j 1 -k onnx"
+## FAULTS_OPTIONS=...  options of tests/e2e/faults.py, such as "-k report --kind short"
 ## VM_OPTIONS=...      options of tests/vm/run.py, such as "--kernel 6.1 -k standins"
 ## PACKAGES_OPTIONS=...  options of tests/packages/run.py, such as "-k debian"
 ## BENCH_OPTIONS=...   options of tests/bench/run.py
@@ -45,6 +46,7 @@ endif
 FUZZ_SECONDS = 60
 UNIT_OPTIONS =
 E2E_OPTIONS =
+FAULTS_OPTIONS =
 VM_OPTIONS =
 PACKAGES_OPTIONS =
 BENCH_OPTIONS =
@@ -167,7 +169,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-vm test-vm-all test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-faults test-vm test-vm-all test-bench test-lint fuzz lint format \
 	bench soak demo npm npm-releases python victoria-metrics workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
@@ -427,6 +429,11 @@ test-e2e: all workload $(BUILD)/test-code-read $(BUILD)/bench/loop
 ## test-truth          2,000 random workloads with random options, every figure of every output checked; XPUTRACE_TRUTH=FROM-TO: others
 test-truth: all workload
 	XPUTRACE_TRUTH=$${XPUTRACE_TRUTH:-200-2199} $(PYTHON) tests/e2e/run.py -k 'truth.*'
+
+## test-faults         each system call, write and allocation of each command fails once, an hour or more; as root, with no other
+##                     collector; FAULTS_OPTIONS="-k record --kind call --seconds 600"
+test-faults: all workload
+	$(PYTHON) tests/e2e/faults.py $(FAULTS_OPTIONS)
 
 ## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, those of the architecture
 ##                     on AArch64, too; in QEMU without KVM

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Commands whose faults are tested."""
 
+import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import time
 
+import faults
+import harm
 import harness
+import test_agent
 from faults import TIME_LIMIT, Case, finished, outcome_of
 from operator_toy import description, toy
 
+WAITING = ["--wait-limit", "10s"]  # what is made is complete however busy the machine is
 _made = {}
 
 
@@ -60,18 +66,21 @@ def profiler_trace():
     return path
 
 
-def writes(words, output, environment):
+def writes(words, output, environment, option="-o"):
     """One file, in a new folder."""
     path = os.path.join(harness.scratch(passing=True), output)
 
     def made(stdout):
+        stdout = re.sub(rb'"time":"[^"]*"', b"", stdout)  # of a summary
         return {"stdout": stdout.replace(path.encode(), b"FILE"), "file": read(path)}
-    return finished(words + ["-o", path], environment, made)
+    return finished(words + [option, path], environment, made)
 
 
-Case("report", lambda environment: writes(["report", recording()], "trace.json", environment), root=False)
-Case("report_ort", lambda environment: writes(["report", recording(), "--format", "ort"], "trace.json", environment), root=False)
-Case("report_csv", lambda environment: writes(["report", recording(), "--format", "qnn-csv"], "trace.csv", environment), root=False)
+for name, output, *format_words in (("", "trace.json"), ("_ort", "trace.json", "--format", "ort"), ("_csv", "trace.csv", "--format", "qnn-csv"),
+                                    ("_perfetto", "trace.pftrace"), ("_html", "page.html"), ("_sqlite", "trace.db"),
+                                    ("_inferences", "latency.csv", "--format", "csv"), ("_json", "trace.json", "--summary-json", "-")):
+    Case("report" + name, lambda environment, words=format_words, output=output: writes(["report", recording(), *words], output, environment),
+         root=False)
 
 
 @once
@@ -91,6 +100,8 @@ def study(words, environment):
     return finished(words + ["--json", "-"], environment, made)
 
 
+Case("explain_text", lambda environment: finished(["explain", studied()], environment), root=False)
+Case("diff_html", lambda environment: writes(["diff", "-q", studied(), studied()], "page.html", environment, "--html"), root=False)
 Case("explain", lambda environment: study(["explain", studied()], environment), root=False)
 Case("diff", lambda environment: study(["diff", studied(), studied()], environment), root=False)
 Case("merge", lambda environment: writes(["merge", trace(), profiler_trace()], "both.json", environment), root=False)
@@ -132,7 +143,7 @@ class Attached:
     def __init__(self, environment, runtime, words, line="attached", stop=False, options=("--calls", "20")):
         self.folder = harness.scratch(passing=True)
         self.workload = harness.standin(runtime, *options)
-        words = [str(word).replace("PID", str(self.workload.pid)).replace("FOLDER", self.folder) for word in words]
+        words = [str(word).replace("PID", str(self.workload.pid)).replace("FOLDER", self.folder) for word in words + WAITING]
         self.process = harness.Process([harness.XPUTRACE] + words, env=environment)
         self.line, self.stop = line, stop
 
@@ -143,6 +154,7 @@ class Attached:
 
     def run(self, made, meanwhile=None):
         self.wait_attached()
+        faults.held.update(harm.held_by(self.process.pid))
         self.workload.go()
         if meanwhile:
             self.workload.wait_line("stdout", '"runtime"')
@@ -180,7 +192,7 @@ def record_codes(environment):
 def record_command(environment):
     folder = harness.scratch(passing=True)
     path = os.path.join(folder, "t.json")
-    words = ["record", "-o", path, "--", harness.workload_path("workload"), "nrt", "--calls", "20"]
+    words = ["record", "-o", path, *WAITING, "--", harness.workload_path("workload"), "nrt", "--calls", "20"]
     return finished(words, environment, lambda stdout: compared("nrt", harness.results_in(stdout.decode()), path))
 
 
@@ -191,7 +203,7 @@ def record_ops(environment):
         result = harness.Trace(path)
         result.check()
         return sorted((one["name"], one["recorded"]) for one in result.metadata["operators"])
-    return finished(["record", "--ops", "-r", description(), "-o", path, "--"] + toy("2gr", 3, 1), environment, made)
+    return finished(["record", "--ops", "-r", description(), "-o", path, *WAITING, "--"] + toy("2gr", 3, 1), environment, made)
 
 
 def sampled(attached):
@@ -226,7 +238,7 @@ def codeobj(environment):
         index = json.loads(read(os.path.join(folder, "index.json")))
         files = {name: len(read(os.path.join(folder, name))) for name in sorted(os.listdir(folder)) if name != "index.json"}
         return {"files": files, "objects": sorted((one["kind"], one.get("sha256", "")) for one in index["objects"] if given_by(index, one))}
-    return finished(["codeobj", "-o", folder, "--", harness.workload_path("workload"), "hip", "--calls", "3"], environment, made)
+    return finished(["codeobj", "-o", folder, *WAITING, "--", harness.workload_path("workload"), "hip", "--calls", "3"], environment, made)
 
 
 def continuous(environment):
@@ -247,7 +259,35 @@ def continuous(environment):
     return outcome._replace(stderr=outcome.stderr + attached.saved.stderr if outcome.status == 0 else outcome.stderr)
 
 
+def inspect(environment):
+    def made(attached):
+        folder, = os.scandir(attached.folder + "/inspected")
+        index = json.loads(read(os.path.join(folder, "index.json")))
+        assert set(index["files"]) | {"index.json"} == set(os.listdir(folder)), index
+        return compared("nrt", attached.results, os.path.join(folder, "trace.json"), "recorded")
+    return Attached(environment, "nrt", ["inspect", "-p", "PID", "-o", "FOLDER/inspected"], "recording into memory").run(made)
+
+
+def agent(environment):
+    """What it answers, and the file that it writes."""
+    def meanwhile(attached):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(TIME_LIMIT)
+            client.connect(attached.folder + "/socket")
+            client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            while client.recv(1 << 16):
+                pass
+
+    def made(attached):
+        text = read(attached.folder + "/x.prom").decode()
+        return test_agent.by_program(test_agent.parse(text)) == test_agent.made_programs(attached.results)
+    return Attached(environment, "nrt", ["agent", "-p", "PID", "--budget", "none", "--interval", "100ms", "--listen", "unix:FOLDER/socket",
+                                         "--textfile", "FOLDER/x.prom"], "metrics are at", options=("--calls", "20", "--linger")).run(made, meanwhile)
+
+
 Case("record_pid", record)
+Case("inspect", inspect)
+Case("agent", agent)
 Case("record_codeobj", record_codes)
 Case("record_command", record_command, failure=125)
 Case("record_ops", record_ops, failure=125)

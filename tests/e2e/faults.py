@@ -1,51 +1,62 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes allocations and system calls of the collector fail, one in each run, and judges what becomes of it.
+"""Makes allocations and system calls of the collector fail, and its writes short, one in each run, and judges what becomes of it.
 
-faults.py [-k PATTERN] [--kind memory|call] [--every N] [--first N] [--last N] [--keep] [--library] [--list] runs whole series and prints what is
-wrong, with the place that asked. tests/workload/faults.c makes them fail; what is right is said at judge().
+faults.py [-k PATTERN] [--kind memory|call|short] [--task NAME] [--every N] [--first N] [--last N] [--seconds S] [--keep] [--libraries] [--list]
+runs whole series and prints what is wrong, with the place that asked. tests/workload/faults.c makes them fail; what is right is said at judge().
 """
 
 import argparse
 import collections
+import contextlib
 import ctypes
 import errno
+import json
 import os
+import random
 import re
+import sqlite3
+import stat
 import subprocess
 import sys
 import time
 
+import harm
 import harness
 
 LIBRARY = "faults.so"
-KINDS = ("memory", "call")
+KINDS = ("memory", "call", "short")
 # Libraries that xputrace loads much through: what fails in them is sampled, and not all their own errors are right.
 OTHERS = "libbpf,libelf,libz,libcrypto,libtraceevent"
-NOT_DISPATCHED = 77  # exit status where system calls cannot be made to fail
-TIME_LIMIT = 20 * harness.SLOW  # seconds for one run
+NOT_TRACED = 77  # exit status where system calls cannot be made to fail
+TIME_LIMIT = 40 * harness.SLOW  # seconds for one run
+ENDING = 5 * harness.SLOW  # seconds that helpers of a collector may need to end behind it, on a machine that is busy
 PR_SET_CHILD_SUBREAPER = 36
 
 # status: exit status, negative for a signal, None when it did not end; made: what it wrote, to be compared
 Outcome = collections.namedtuple("Outcome", "status stderr made")
-Fault = collections.namedtuple("Fault", "kind number what error frames")
+# task: name of the thread or process of a system call
+Fault = collections.namedtuple("Fault", "kind number what error task frames")
 
 
 class Incomplete(Exception):
     """It ended with 0, but what it made is not whole."""
 
 
-def environment(kind, number, log, leave=OTHERS, keep=False, calls="", error=0):
+def environment(kind, number, log, leave=OTHERS, keep=False, calls="", error=0, task=""):
     return dict(os.environ, LD_PRELOAD=harness.workload_path(LIBRARY), FAULTS_KIND=kind, FAULTS_AT=str(number), FAULTS_LOG=log,
-                FAULTS_LEAVE=leave, FAULTS_KEEP=str(int(keep)), FAULTS_CALLS=calls, FAULTS_ERROR=str(error))
+                FAULTS_LEAVE=leave, FAULTS_KEEP=str(int(keep)), FAULTS_CALLS=calls, FAULTS_ERROR=str(error), FAULTS_TASK=task)
 
 
 def read_count(log):
-    """How many there were without a fault."""
-    with open(log, encoding="ascii") as file:
-        count = int(file.read().split()[1])
+    """How many there were without a fault, and, of system calls, how many of each thread or process by its name."""
+    def lines():
+        with open(log, encoding="ascii") as file:
+            return file.read().splitlines()
+    harness.wait_until(lambda: lines() and lines()[0].startswith("count "), "the end of what was traced")
+    found = [line.split(" ", 2) for line in lines()]
     os.unlink(log)
-    return count
+    return int(found[0][1]), {name: int(number) for kind, number, *rest in found[1:] for name in rest}
 
 
 def read_fault(kind, number, log):
@@ -57,8 +68,8 @@ def read_fault(kind, number, log):
     os.unlink(log)
     if not lines:
         return None
-    _, what, error = lines[0].split()
-    return Fault(kind, number, what, int(error), lines[1:])
+    _, what, error, task = lines[0].split(" ", 3)
+    return Fault(kind, number, what, int(error), task, lines[1:])
 
 
 def places(fault):
@@ -85,8 +96,8 @@ def children():
 
 
 def left_behind(before):
-    """Names of children that have come since and do not end by themselves within a second. They are ended."""
-    deadline = time.monotonic() + harness.SLOW
+    """Names of children that have come since and do not end by themselves soon. They are ended."""
+    deadline = time.monotonic() + ENDING
     while True:
         for pid in children() - before:
             try:
@@ -122,10 +133,12 @@ def judge(outcome, good, fault, failure=1):
     last = outcome.stderr.strip().splitlines()[-3:]
     if outcome.status is None:
         return "it did not end: %s" % last
+    if fault.kind == "short" and outcome.status:
+        return "status %d, as if it had failed: %s" % (outcome.status, last)
     if outcome.status == 0:
         if isinstance(outcome.made, Incomplete) or outcome.made != good.made:
-            said = os.strerror(fault.error) in outcome.stderr and os.strerror(fault.error) not in good.stderr
-            if said or set(warnings_in(outcome.stderr)) - set(warnings_in(good.stderr)):
+            said = fault.error and os.strerror(fault.error) in outcome.stderr and os.strerror(fault.error) not in good.stderr
+            if said or fault.kind != "short" and set(warnings_in(outcome.stderr)) - set(warnings_in(good.stderr)):
                 return ""
             return "status 0, no warning, but: %s" % (
                 outcome.made if isinstance(outcome.made, Incomplete) else difference(outcome.made, good.made))
@@ -138,6 +151,8 @@ def judge(outcome, good, fault, failure=1):
     reasons = [os.strerror(fault.error)] + (["memory", os.strerror(errno.EAGAIN)] if fault.error == errno.ENOMEM else [])
     if fault.error == errno.EPERM:  # with all capabilities that is what it means
         reasons.append("not permitted by a security module or a seccomp filter")
+    if fault.task not in ("-", "xputrace") and not fault.task.startswith("xpt-"):
+        return ""  # a process that only serves the collector ends, or answers that it could not
     if not any(reason in outcome.stderr for reason in reasons):
         return "status %d without the reason: %s" % (failure, last)
     return ""
@@ -153,29 +168,82 @@ def difference(made, good):
     return "%r instead of %r" % (made, good)
 
 
+# ---- what is left in folders and in the kernel ----
+
+def check_file(path):
+    """Raises an error if a file that the collector has left does not load."""
+    name = os.path.basename(path)
+    if name.startswith(".") or name.endswith(".part"):
+        raise ValueError("a temporary file")
+    if not os.path.getsize(path):
+        return
+    if path.endswith(".json"):
+        with open(path, encoding="utf-8") as file:
+            json.load(file)
+    elif path.endswith(".xpt"):
+        subprocess.run([harness.XPUTRACE, "report", "-q", path], check=True, capture_output=True)
+    elif path.endswith(".db"):
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            assert database.execute("pragma integrity_check").fetchone() == ("ok",)
+    elif path.endswith(".html"):
+        with open(path, encoding="utf-8") as file:
+            assert file.read().rstrip().endswith("</html>"), "half a page"
+
+
+def wrong_files():
+    """What is wrong with what a test has written into its folders; "": nothing."""
+    for folder in harness.passing():
+        for place, _, names in os.walk(folder):
+            for name in names:
+                path = os.path.join(place, name)
+                try:
+                    if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                        check_file(path)
+                except (AssertionError, OSError, ValueError, subprocess.CalledProcessError, sqlite3.Error) as error:
+                    return " %s: %s: %s" % (name, type(error).__name__, error)
+    return ""
+
+
+held = set()  # links and programs of collectors since it was cleared, as (kind, id)
+
+
+def left_in_kernel():
+    """Those of them that there still are, when the kernel has had time."""
+    with contextlib.suppress(AssertionError):
+        harness.wait_until(lambda: not held or not held & harm.in_kernel(), "nothing is left", ENDING)
+    return held & harm.in_kernel() if held else set()
+
+
 class Series:
     """One command, of which one thing after the other fails."""
 
-    def __init__(self, case, kind, leave=OTHERS, keep=False, calls="", error=0):
+    def __init__(self, case, kind, leave=OTHERS, keep=False, calls="", error=0, task=""):
         self.case, self.kind = case, kind
-        self.options = {"leave": leave, "keep": keep, "calls": calls or case.calls, "error": error}
+        self.options = {"leave": leave, "keep": keep, "calls": calls or case.calls, "error": error, "task": task}
         self.log = os.path.join(harness.scratch(), "log")
         self.good = case.run(environment(kind, 0, self.log, **self.options))
-        if self.good.status == NOT_DISPATCHED:
+        if self.good.status == NOT_TRACED:
             raise harness.Skip(self.good.stderr.strip())
         assert self.good.status == 0, "without a fault: status %s: %s" % (self.good.status, self.good.stderr)
         assert not isinstance(self.good.made, Incomplete), self.good.made
-        self.count = read_count(self.log)
+        self.count, self.tasks = read_count(self.log)
 
-    def run(self, number):
-        """What failed, and what is wrong; None: nothing was left to fail."""
+    def _attempt(self, number):
         before = children()
         outcome = self.case.run(environment(self.kind, number, self.log, **self.options))
         left = left_behind(before)
-        fault = read_fault(self.kind, number, self.log)
+        return read_fault(self.kind, number, self.log), left, outcome
+
+    def run(self, number):
+        """What failed, and what is wrong; None: nothing was left to fail."""
+        fault, left, outcome = self._attempt(number)
+        if fault and outcome.status is None and self.kind != "memory":
+            # On a busy machine the tracer has lost a stop now and then: a collector that waits for ever does so again.
+            harness.clean_up()
+            fault, left, outcome = self._attempt(number)
         if not fault:
             return None, "", outcome
-        wrong = judge(outcome, self.good, fault, self.case.failure)
+        wrong = judge(outcome, self.good, fault, self.case.failure) + wrong_files()
         if left:
             wrong += " left behind: %s" % ", ".join(left)
         return fault, wrong, outcome
@@ -237,6 +305,8 @@ def main():
     parser.add_argument("--kind", choices=KINDS, help="only these")
     parser.add_argument("--first", type=int, default=1, metavar="N")
     parser.add_argument("--last", type=int, metavar="N")
+    parser.add_argument("--task", default="", metavar="NAME", help="only system calls of the thread or process with this name")
+    parser.add_argument("--seconds", type=float, metavar="S", help="for each series, which is then in steps that are as small as fits")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth")
     parser.add_argument("--keep", action="store_true", help="what follows fails, too")
     parser.add_argument("--libraries", action="store_true", help="also what %s ask for" % OTHERS)
@@ -246,35 +316,53 @@ def main():
     parser.add_argument("--list", action="store_true", help="only show the commands")
     options = parser.parse_args()
     import fault_cases  # noqa: F401
-    failures = 0
+    failures, runs = 0, 0
     adopt()
     for case in [case for name, case in Case.all.items() if options.k in name]:
         if options.list:
             print(case.name)
             continue
         for kind in [kind for kind in KINDS if options.kind in (None, kind)]:
-            begun, runs = time.monotonic(), 0
-            series = Series(case, kind, "" if options.libraries else OTHERS, options.keep, options.calls, options.error)
-            seen = collections.Counter()
-            results = collections.Counter()
-            for fault, wrong, outcome in in_steps(series, options.first, options.every, options.last):
-                runs += 1
-                harness.clean_up()
-                results[outcome.status] += 1
-                if options.v:
-                    print("%s %s %d %s: %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, outcome.status, wrong or "right",
-                          outcome.stderr.strip()[-300:]))
-                    print("    " + places(fault), flush=True)
-                if wrong:
-                    place = places(fault)
-                    short = " < ".join(place.split(" < ")[:3])
-                    seen[short] += 1
-                    if seen[short] == 1:
-                        print("%s %s %d %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, wrong[:700], place), flush=True)
+            results, seen = run_series(case, kind, options)
             failures += sum(seen.values())
-            print("%s %s: %d in all, %d runs in %.1f s, %d wrong at %d places; status: %s" % (
-                case.name, kind, series.count, runs, time.monotonic() - begun, sum(seen.values()), len(seen), dict(results)), flush=True)
+            runs += sum(results.values())
+    print("%d runs, %d wrong" % (runs, failures))
     return 1 if failures else 0
+
+
+def run_series(case, kind, options):
+    """Counts of exit statuses, and of what was wrong by place."""
+    begun = time.monotonic()
+    held.clear()
+    series = Series(case, kind, "" if options.libraries else OTHERS, options.keep, options.calls, options.error, options.task)
+    every, first = options.every, options.first
+    if options.seconds:
+        begun_again = time.monotonic()  # the first time may have made what it reads
+        case.run(environment(kind, 0, series.log, **series.options))
+        read_count(series.log)
+        every = max(every, int(series.count * (time.monotonic() - begun_again) / options.seconds))
+        first += random.randrange(every)
+    seen, results = collections.Counter(), collections.Counter()
+    for fault, wrong, outcome in in_steps(series, first, every, options.last):
+        harness.clean_up()
+        results[outcome.status] += 1
+        if options.v:
+            print("%s %s %d %s of %s: %s: %s\n    %s\n    %s" % (case.name, kind, fault.number, fault.what, fault.task, outcome.status,
+                  wrong or "right", outcome.stderr.strip()[-300:], places(fault)), flush=True)
+        if wrong:
+            place = places(fault)
+            short = " < ".join(place.split(" < ")[:3])
+            seen[short] += 1
+            if seen[short] == 1:
+                print("%s %s %d %s of %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, fault.task, wrong[:700], place), flush=True)
+    left = left_in_kernel()
+    if left:
+        seen["left in the kernel"] += 1
+        print("%s %s: left in the kernel: %s" % (case.name, kind, sorted(left)))
+    print("%s %s: %d in all%s, %d runs in %.1f s, %d wrong at %d places; status: %s" % (
+        case.name, kind, series.count, " (%s)" % ", ".join("%s %d" % one for one in series.tasks.items()) if series.tasks else "",
+        sum(results.values()), time.monotonic() - begun, sum(seen.values()), len(seen), dict(results)), flush=True)
+    return results, seen
 
 
 if __name__ == "__main__":

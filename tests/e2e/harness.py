@@ -88,6 +88,11 @@ def scratch(passing=False):
     return folder
 
 
+def passing():
+    """Those that go with the test."""
+    return list(_passing)
+
+
 @atexit.register
 def _remove_folders():
     for folder in _folders + _passing:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Allocations and system calls that fail, one in each run: the command is right all the same, or says why not.
+"""Allocations and system calls that fail, and writes that are short, one in each run: the command is right all the same, or says why not.
 
 Here some of them, evenly spaced from a random one on; tests/e2e/faults.py makes whole series. XPUTRACE_FAULTS_SEED repeats a run.
 """
@@ -16,23 +16,26 @@ from harness import SLOW, XPUTRACE, Skip, cases, clean_up, scratch, standin
 SEED = int(os.environ.get("XPUTRACE_FAULTS_SEED", random.randrange(1000000)))
 ALL = 1 << 30
 # How many runs of each command; without root they take milliseconds.
-RUNS = {"explain": 100, "diff": 100, "report": ALL, "merge": ALL, "report_ort": 100, "report_csv": 100, "list_runtimes": 100, "list_drivers": 60, "list_counters": 60,
-        "list_operators": 60, "list_runtimes_pid": 60, "list_sites_pid": 60, "check": 3}
-RUNS_TRACING = 12
+RUNS = {"explain": 100, "diff": 100, "report": ALL, "merge": ALL, "report_ort": 40, "report_csv": 40, "report_html": 60, "report_perfetto": 20,
+        "report_sqlite": 30, "report_inferences": 20, "report_json": 20, "explain_text": 20, "diff_html": 40, "list_runtimes": 100,
+        "list_drivers": 60, "list_counters": 60, "list_operators": 60, "list_runtimes_pid": 60, "list_sites_pid": 60, "check": 3}
+RUNS_TRACING = {"memory": 8, "call": 8, "short": 1}
+WRITING = [name for name in fault_cases.NAMES if not name.startswith(("list_", "check", "explain_text"))]  # more than a pipe takes at once
 PLACES_SHOWN = 5
 
 
-def few(name):
-    return int(RUNS.get(name, RUNS_TRACING) / SLOW) or 1
+def few(name, kind):
+    return int(RUNS.get(name, RUNS_TRACING[kind]) / SLOW) or 1
 
 
 def check(case, kind, **options):
     if case.root and os.geteuid():
         raise Skip("needs root")
     series = faults.Series(case, kind, **options)
-    every = max(1, series.count // few(case.name))
+    every = max(1, series.count // few(case.name, kind))
     first = 1 + random.Random(SEED).randrange(every)
     wrong, runs = [], 0
+    faults.held.clear()
     faults.adopt()
     try:
         for fault, reason, _ in faults.in_steps(series, first, every):
@@ -43,6 +46,8 @@ def check(case, kind, **options):
     finally:
         faults.adopt(False)
     assert runs, "nothing has failed"
+    left = faults.left_in_kernel()
+    assert not left, "left in the kernel: %s" % sorted(left)
     assert not wrong, "XPUTRACE_FAULTS_SEED=%d: %d of %d runs are wrong:\n%s" % (
         SEED, len(wrong), runs, "\n".join(wrong[:PLACES_SHOWN]))
 
@@ -59,6 +64,12 @@ def test_memory(name):
 def test_calls(name):
     """System calls."""
     check(faults.Case.all[name], "call")
+
+
+@cases(*WRITING)
+def test_short(name):
+    """Writes of which a part is taken: what is written is the same."""
+    check(faults.Case.all[name], "short")
 
 
 def test_memory_ends():

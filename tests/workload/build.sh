@@ -97,6 +97,10 @@ newer "$out/clock_jumps.so" "$here/clock_jumps.c" ||
 	$cc $flags -fPIC -shared -o "$out/clock_jumps.so" "$here/clock_jumps.c"
 
 # shellcheck disable=SC2086
+newer "$out/mappings.so" "$here/mappings.c" ||
+	$cc $flags -fPIC -shared -o "$out/mappings.so" "$here/mappings.c"
+
+# shellcheck disable=SC2086
 newer "$out/faults.so" "$here/faults.c" ||
 	$cc $flags -fPIC -fvisibility=hidden -shared -o "$out/faults.so" "$here/faults.c" -ldl
 

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * To be preloaded: from main() on, the Nth allocation or the Nth system call of the process fails. The environment says which:
+ * To be preloaded: from main() on, the Nth allocation of the process, or the Nth system call or write of it, its threads and
+ * the processes that it forks fails. The environment says which:
  *
- * FAULTS_KIND   memory: malloc() and the like; call: system calls of the main thread, by syscall user dispatch (x86-64)
+ * FAULTS_KIND   memory: malloc() and the like, of this process; call: system calls; short: what is written into files and
+ *               pipes does not fail, but only a part of it is taken
  * FAULTS_AT     N, from 1 on; 0: none fails
  * FAULTS_KEEP   1: so do all that follow
  * FAULTS_LEAVE  names of libraries, or beginnings of them, separated by commas: what they ask for is not counted
  * FAULTS_CALLS  names of system calls, separated by commas: only these are counted
+ * FAULTS_TASK   name of a thread or process: only its calls are counted
  * FAULTS_ERROR  number of the error of a system call in place of the usual one
- * FAULTS_LOG    a file; gets "failed WHAT ERROR" and where from, when the first one fails; without N "count NUMBER" at the end
+ * FAULTS_LOG    a file; gets "failed WHAT ERROR TASK" and where from, when the first one fails; without N "count NUMBER" at
+ *               the end, and "task NUMBER NAME" for the calls of each
  *
- * Children do not inherit it: neither what is executed, nor what is only forked.
+ * System calls are those that a tracer sees: a process of its own, which ends with the last one that it traces. What is
+ * executed is not traced, and inherits nothing.
  */
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -26,15 +33,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define RANGES_MAX 128
 #define FRAMES_MAX 32
 
-enum source { SOURCE_ANY, SOURCE_LEFT, SOURCE_LIBC, SOURCE_SELF };
+enum source { SOURCE_NONE, SOURCE_LIBC, SOURCE_SELF, SOURCE_LEFT, SOURCE_MAIN, SOURCE_OTHER };
 
 /* Text of a loaded object. */
 static struct range {
@@ -42,11 +53,12 @@ static struct range {
 	enum source source;
 } ranges[RANGES_MAX];
 static size_t range_count;
+static uintptr_t main_base;
 
 static atomic_ulong count;
 static unsigned long fail_at;
 static bool keep, counts_memory;
-static char left[256], calls[1024], log_path[4096];
+static char left[256], calls[1024], only_task[16], log_path[4096];
 static int log_file = -1; /* open from the beginning: the process may give up its rights */
 static int chosen_error;
 static pid_t counted_process;
@@ -74,7 +86,7 @@ static enum source source_at(uintptr_t address)
 		if (address >= ranges[i].begin && address < ranges[i].end)
 			return ranges[i].source;
 	}
-	return SOURCE_ANY;
+	return SOURCE_NONE;
 }
 
 static int add_ranges(struct dl_phdr_info *info, size_t size, void *context)
@@ -85,7 +97,7 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *context)
 	(void)context;
 	for (size_t i = 0; i < info->dlpi_phnum && range_count < RANGES_MAX; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-		struct range range = { .begin = info->dlpi_addr + header->p_vaddr, .source = SOURCE_ANY };
+		struct range range = { .begin = info->dlpi_addr + header->p_vaddr, .source = SOURCE_OTHER };
 
 		if (header->p_type != PT_LOAD || !(header->p_flags & PF_X))
 			continue;
@@ -96,6 +108,10 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *context)
 			range.source = SOURCE_LIBC;
 		else if (in_list(left, name, true))
 			range.source = SOURCE_LEFT;
+		else if (!range_count)
+			range.source = SOURCE_MAIN; /* the program comes first */
+		if (range.source == SOURCE_MAIN)
+			main_base = info->dlpi_addr;
 		ranges[range_count++] = range;
 	}
 	return 0;
@@ -108,14 +124,12 @@ static bool is_left(uintptr_t caller)
 	void *frames[FRAMES_MAX];
 	int found;
 
-	if (!*left || source == SOURCE_ANY)
-		return false;
-	if (source == SOURCE_LEFT)
-		return true;
+	if (!*left || source == SOURCE_NONE || source > SOURCE_SELF)
+		return *left && source == SOURCE_LEFT;
 	found = backtrace(frames, FRAMES_MAX);
 	for (int i = 0; i < found; i++) {
 		source = source_at((uintptr_t)frames[i]);
-		if (source == SOURCE_LEFT || source == SOURCE_ANY)
+		if (source > SOURCE_SELF)
 			return source == SOURCE_LEFT;
 	}
 	return false;
@@ -128,7 +142,7 @@ static void log_failure(const char *what, int error)
 	int length;
 
 	/* Not dprintf(): malloc() may be in the midst of something. */
-	length = snprintf(text, sizeof(text), "failed %s %d\n", what, error);
+	length = snprintf(text, sizeof(text), "failed %s %d -\n", what, error);
 	if (write(log_file, text, (size_t)length) == length)
 		backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), log_file);
 }
@@ -197,17 +211,8 @@ EXPORT void *reallocarray(void *memory, size_t number, size_t size)
 
 /* ---- system calls ---- */
 
-#ifdef __x86_64__
-
-#ifndef PR_SET_SYSCALL_USER_DISPATCH
-#define PR_SET_SYSCALL_USER_DISPATCH 59
-#define PR_SYS_DISPATCH_ON 1
-#endif
-#define DISPATCH_ALLOW 0
-#define DISPATCH_BLOCK 1
-
 /* Those that can fail for want of something, each with the error that it then has; others are not counted. */
-static const struct {
+static const struct call {
 	int number, error;
 	const char *name;
 } table[] = {
@@ -215,11 +220,15 @@ static const struct {
 	{                                \
 		SYS_##name, error, #name \
 	}
+#ifdef SYS_open
 	CALL(open, EMFILE),
+#endif
 	CALL(openat, EMFILE),
 	CALL(openat2, EMFILE),
 	CALL(dup, EMFILE),
+#ifdef SYS_dup2
 	CALL(dup2, EMFILE),
+#endif
 	CALL(dup3, EMFILE),
 	CALL(fcntl, EMFILE),
 	CALL(pipe2, EMFILE),
@@ -236,30 +245,44 @@ static const struct {
 	CALL(perf_event_open, EMFILE),
 	CALL(bpf, EPERM),
 	CALL(epoll_ctl, ENOMEM),
+#ifdef SYS_epoll_wait
 	CALL(epoll_wait, EINTR),
+#endif
 	CALL(epoll_pwait, EINTR),
 	CALL(epoll_pwait2, EINTR),
+#ifdef SYS_poll
 	CALL(poll, EINTR),
+#endif
 	CALL(ppoll, EINTR),
 	CALL(mmap, ENOMEM),
 	CALL(mremap, ENOMEM),
 	CALL(clone, EAGAIN),
 	CALL(clone3, EAGAIN),
+#ifdef SYS_fork
 	CALL(fork, EAGAIN),
+#endif
+#ifdef SYS_vfork
 	CALL(vfork, EAGAIN),
+#endif
 	CALL(read, EIO),
 	CALL(pread64, EIO),
 	CALL(readv, EIO),
 	CALL(getdents64, EIO),
 	CALL(ioctl, EIO),
 	CALL(fstat, EIO),
+#ifdef SYS_stat
 	CALL(stat, EIO),
+#endif
+#ifdef SYS_lstat
 	CALL(lstat, EIO),
+#endif
 	CALL(newfstatat, EIO),
 	CALL(statx, EIO),
 	CALL(statfs, EIO),
 	CALL(fstatfs, EIO),
+#ifdef SYS_readlink
 	CALL(readlink, EIO),
+#endif
 	CALL(readlinkat, EIO),
 	CALL(lseek, EIO),
 	CALL(write, ENOSPC),
@@ -269,14 +292,22 @@ static const struct {
 	CALL(fallocate, ENOSPC),
 	CALL(fsync, EIO),
 	CALL(fdatasync, EIO),
+#ifdef SYS_rename
 	CALL(rename, EIO),
+#endif
 	CALL(renameat, EIO),
 	CALL(renameat2, EIO),
+#ifdef SYS_link
 	CALL(link, EIO),
+#endif
 	CALL(linkat, EIO),
+#ifdef SYS_unlink
 	CALL(unlink, EIO),
+#endif
 	CALL(unlinkat, EIO),
+#ifdef SYS_mkdir
 	CALL(mkdir, ENOSPC),
+#endif
 	CALL(mkdirat, ENOSPC),
 	CALL(fchmod, EPERM),
 	CALL(fchown, EPERM),
@@ -297,153 +328,318 @@ static const struct {
 	CALL(setsid, EPERM),
 	CALL(chdir, EACCES),
 	CALL(fchdir, EACCES),
+#ifdef SYS_access
 	CALL(access, EACCES),
+#endif
 	CALL(faccessat, EACCES),
 	CALL(faccessat2, EACCES),
 };
 
-/* Only what lies between faults_begin and faults_end may make system calls that are not dispatched. */
-long faults_syscall(long number, long a, long b, long c, long d, long e, long f);
-void faults_again(void);
-void faults_restore(void);
-extern char faults_begin[], faults_end[];
-/* Where to go on after each of faults_again: a new thread comes there while its parent may be making the next one. */
-#define RETURNS 64
-#define AGAIN_SIZE 8
-__attribute__((visibility("hidden"))) greg_t faults_returns[RETURNS];
+#define TASKS_MAX 64
+#define STACK_WORDS 1024
 
-__asm__(".text\n"
-	"faults_begin:\n"
-	"faults_syscall:\n"
-	"	mov %rdi, %rax\n"
-	"	mov %rsi, %rdi\n"
-	"	mov %rdx, %rsi\n"
-	"	mov %rcx, %rdx\n"
-	"	mov %r8, %r10\n"
-	"	mov %r9, %r8\n"
-	"	mov 8(%rsp), %r9\n"
-	"	syscall\n"
-	"	ret\n"
-	/* In place of the call itself: what returns twice, or not to where it was made. */
-	"faults_again:\n"
-	".set faults_number, 0\n"
-	".rept 64\n"
-	"	syscall\n"
-	"	jmp *faults_returns + 8 * faults_number(%rip)\n"
-	".set faults_number, faults_number + 1\n"
-	".endr\n"
-	/* As the C library's, which unwinders know by its bytes. */
-	"faults_restore:\n"
-	"	mov $15, %rax\n"
-	"	syscall\n"
-	"	nop\n" /* the kernel looks at the address behind the call */
-	"faults_end:\n");
+/* Calls of each name. */
+static struct {
+	char name[16];
+	unsigned long calls;
+} tasks[TASKS_MAX];
+static size_t task_count;
+static bool shortens;
 
-static volatile char dispatch = DISPATCH_ALLOW;
-
-static int find_call(long number)
+static const struct call *find_call(uint64_t number)
 {
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		if (table[i].number == number)
-			return !*calls || in_list(calls, table[i].name, false) ? (int)i : -1;
+		if ((uint64_t)table[i].number == number)
+			return !*calls || in_list(calls, table[i].name, false) ? &table[i] : NULL;
 	}
-	return -1;
+	return NULL;
 }
 
-/* The mask is that of the interrupted code, and SIGSYS must not be blocked in it. */
-static long change_mask(ucontext_t *context, int how, const uint64_t *set, uint64_t *before)
+/* The number of the call and its arguments, at its beginning; -1: there is none. At its end, result alone. */
+static int change_call(pid_t task, long number, const uint64_t *arguments, const long *result)
 {
-	uint64_t mask, dispatched = 1ull << (SIGSYS - 1);
+#ifdef __x86_64__
+	struct user_regs_struct registers;
 
-	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
-	if (before)
-		*before = mask;
-	if (set)
-		mask = how == SIG_BLOCK ? mask | *set : how == SIG_UNBLOCK ? mask & ~*set : *set;
-	mask &= ~dispatched;
-	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
-	return 0;
+	if (ptrace(PTRACE_GETREGS, task, NULL, &registers))
+		return -1;
+	if (result) {
+		registers.rax = (unsigned long)*result;
+	} else {
+		registers.orig_rax = (unsigned long)number;
+		registers.rsi = arguments[1];
+		registers.rdx = arguments[2];
+	}
+	return ptrace(PTRACE_SETREGS, task, NULL, &registers) ? -1 : 0;
+#else
+	struct user_regs_struct registers;
+	struct iovec part = { &registers, sizeof(registers) };
+	int call = (int)number;
+	struct iovec call_part = { &call, sizeof(call) };
+
+	if (ptrace(PTRACE_GETREGSET, task, NT_PRSTATUS, &part))
+		return -1;
+	if (result) {
+		registers.regs[0] = (uint64_t)*result;
+	} else {
+		registers.regs[1] = arguments[1];
+		registers.regs[2] = arguments[2];
+		if (ptrace(PTRACE_SETREGSET, task, NT_ARM_SYSTEM_CALL, &call_part))
+			return -1;
+	}
+	return ptrace(PTRACE_SETREGSET, task, NT_PRSTATUS, &part) ? -1 : 0;
+#endif
 }
 
-static bool call_fails(const greg_t *registers, int *error)
+/* Whether the address lies behind an instruction that calls. Text is the same here, in the tracer. */
+static bool is_return(uintptr_t address)
 {
-	int call = find_call(registers[REG_RAX]);
-	bool fails;
+	const uint8_t *text = (const uint8_t *)address;
 
-	if (call < 0)
+#ifdef __x86_64__
+	return text[-5] == 0xe8 || (text[-2] == 0xff && (text[-1] & 0x38) == 0x10) ||
+	       (text[-3] == 0xff && (text[-2] & 0x38) == 0x10) || (text[-6] == 0xff && (text[-5] & 0x38) == 0x10);
+#else
+	uint32_t before;
+
+	if (address & 3)
 		return false;
-	*error = chosen_error ? chosen_error : table[call].error;
-	dispatch = DISPATCH_ALLOW;
-	fails = is_chosen(table[call].name, *error, registers[REG_RIP]);
-	dispatch = DISPATCH_BLOCK;
-	return fails;
+	memcpy(&before, text - 4, sizeof(before));
+	return before >> 26 == 0x25 || (before & 0xfffffc1f) == 0xd63f0000;
+#endif
 }
 
-static void on_call(int signal, siginfo_t *info, void *data)
+/* Return addresses on the stack, the innermost first; some may be left over from calls that have returned. */
+static size_t find_frames(pid_t task, uint64_t stack, uintptr_t *frames, size_t size)
 {
-	static atomic_uint last;
-	ucontext_t *context = data;
-	greg_t *registers = context->uc_mcontext.gregs;
-	unsigned int slot;
-	int error;
+	static uintptr_t words[STACK_WORDS];
+	struct iovec here = { words, sizeof(words) }, there = { (void *)(uintptr_t)stack, sizeof(words) };
+	ssize_t got = process_vm_readv(task, &here, 1, &there, 1, 0);
+	size_t found = 0;
 
-	(void)signal;
-	(void)info;
-	if (call_fails(registers, &error)) {
-		registers[REG_RAX] = -error;
-		return;
+	/* Not all of it is there at the end of a stack. */
+	for (size_t length = sizeof(words) / 2; got < 0 && length >= 64; length /= 2) {
+		here.iov_len = there.iov_len = length;
+		got = process_vm_readv(task, &here, 1, &there, 1, 0);
 	}
-	switch (registers[REG_RAX]) {
-	case SYS_rt_sigprocmask:
-		registers[REG_RAX] = change_mask(context, (int)registers[REG_RDI], (void *)registers[REG_RSI],
-						 (void *)registers[REG_RDX]);
+	for (ssize_t i = 0; i < got / (ssize_t)sizeof(*words) && found < size; i++) {
+		enum source source = source_at(words[i]);
+
+		if (source != SOURCE_NONE && source != SOURCE_SELF && source_at(words[i] - 8) == source &&
+		    is_return(words[i]))
+			frames[found++] = words[i];
+	}
+	return found;
+}
+
+static bool is_left_frame(const uintptr_t *frames, size_t found)
+{
+	for (size_t i = 0; i < found; i++) {
+		enum source source = source_at(frames[i]);
+
+		if (source != SOURCE_LIBC)
+			return source == SOURCE_LEFT;
+	}
+	return false;
+}
+
+static void name_of(pid_t task, char name[16])
+{
+	char path[64];
+	ssize_t length = -1;
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", task);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file >= 0) {
+		length = read(file, name, 15);
+		close(file);
+	}
+	name[length > 0 ? length - 1 : 0] = '\0';
+}
+
+static void count_task(const char *name)
+{
+	size_t i = 0;
+
+	while (i < task_count && strcmp(tasks[i].name, name) != 0)
+		i++;
+	if (i == TASKS_MAX)
 		return;
-	case SYS_clone:
-	case SYS_clone3:
-	case SYS_fork:
-	case SYS_vfork:
-		slot = atomic_fetch_add(&last, 1) % RETURNS;
-		faults_returns[slot] = registers[REG_RIP];
-		registers[REG_RIP] = (greg_t)(uintptr_t)faults_again + slot * AGAIN_SIZE;
-		return;
-	case SYS_rt_sigreturn:
-		registers[REG_RIP] = (greg_t)(uintptr_t)faults_again;
-		return;
-	default:
-		registers[REG_RAX] = faults_syscall(registers[REG_RAX], registers[REG_RDI], registers[REG_RSI],
-						    registers[REG_RDX], registers[REG_R10], registers[REG_R8],
-						    registers[REG_R9]);
+	if (i == task_count)
+		strcpy(tasks[task_count++].name, name);
+	tasks[i].calls++;
+}
+
+static void log_call(const struct call *call, int error, const char *name, const uintptr_t *frames, size_t found)
+{
+	dprintf(log_file, "failed %s %d %s\n", call->name, error, name);
+	for (size_t i = 0; i < found; i++) {
+		if (source_at(frames[i]) == SOURCE_MAIN)
+			dprintf(log_file, "/xputrace(+0x%lx)\n", (unsigned long)(frames[i] - main_base));
 	}
 }
 
-static void dispatch_calls(void)
+/* Whether a part of it may be taken: of what is written into a file, and of more than is atomic into a pipe. The call that
+ * writes the part takes its place in info. */
+static bool shorten(pid_t task, struct __ptrace_syscall_info *info)
 {
-	/* The kernel's own struct: the C library would put its own restorer into it. */
-	struct {
-		void (*handler)(int, siginfo_t *, void *);
-		unsigned long flags;
-		void (*restorer)(void);
-		uint64_t mask;
-	} action = { on_call, SA_SIGINFO | SA_NODEFER | SA_RESTART | 0x04000000 /* SA_RESTORER */, faults_restore, 0 };
+	uint64_t *arguments = info->entry.args;
+	struct iovec part, here = { &part, sizeof(part) }, there = { (void *)(uintptr_t)arguments[1], sizeof(part) };
+	struct stat status;
+	char path[64];
 
-	if (syscall(SYS_rt_sigaction, SIGSYS, &action, NULL, sizeof(action.mask)) ||
-	    prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, faults_begin,
-		  (unsigned long)(faults_end - faults_begin), &dispatch)) {
-		fprintf(stderr, "faults: the kernel has no syscall user dispatch\n");
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", task, (int)arguments[0]);
+	if (stat(path, &status) || (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)))
+		return false;
+	if (info->entry.nr == SYS_writev || info->entry.nr == SYS_pwritev) {
+		do { /* empty parts may come first */
+			if (!arguments[2]-- || process_vm_readv(task, &here, 1, &there, 1, 0) != sizeof(part))
+				return false;
+			there.iov_base = (struct iovec *)there.iov_base + 1;
+		} while (!part.iov_len);
+		info->entry.nr = info->entry.nr == SYS_writev ? SYS_write : SYS_pwrite64;
+		arguments[1] = (uintptr_t)part.iov_base;
+		arguments[2] = part.iov_len;
+	} else if (info->entry.nr != SYS_write && info->entry.nr != SYS_pwrite64) {
+		return false;
+	}
+	if (arguments[2] < 2 || (S_ISFIFO(status.st_mode) && arguments[2] <= PIPE_BUF))
+		return false;
+	arguments[2] /= 2;
+	return true;
+}
+
+/* At the beginning of a call: counts it, and has it fail or be short. */
+static void on_entry(pid_t task, struct __ptrace_syscall_info *info)
+{
+	const struct call *call = find_call(info->entry.nr);
+	uintptr_t frames[FRAMES_MAX];
+	unsigned long number;
+	long result;
+	char name[16];
+	size_t found;
+	int status, error;
+
+	if (!call || (shortens && !shorten(task, info)))
+		return;
+	name_of(task, name);
+	found = find_frames(task, info->stack_pointer, frames, FRAMES_MAX);
+	if ((*only_task && strcmp(name, only_task) != 0) || (*left && is_left_frame(frames, found)))
+		return;
+	count_task(name);
+	number = atomic_fetch_add(&count, 1) + 1;
+	if (!fail_at || (number != fail_at && (!keep || number < fail_at)))
+		return;
+	error = shortens ? 0 : chosen_error ? chosen_error : call->error;
+	if (number == fail_at)
+		log_call(call, error, name, frames, found);
+	if (shortens) {
+		change_call(task, (long)info->entry.nr, info->entry.args, NULL);
+		return;
+	}
+	result = -error;
+	if (change_call(task, -1, info->entry.args, NULL) || ptrace(PTRACE_SYSCALL, task, NULL, NULL) ||
+	    waitpid(task, &status, __WALL) != task || !WIFSTOPPED(status))
+		return;
+	change_call(task, 0, NULL, &result);
+}
+
+/* Whether it is traced on. begin: the descriptor that is closed when what is counted begins. */
+static bool on_stop(pid_t task, int status, int begin, int *signal)
+{
+	static bool begun;
+	struct __ptrace_syscall_info info;
+	int event = status >> 16;
+
+	*signal = 0;
+	if (event == PTRACE_EVENT_EXEC)
+		return false;
+	if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+		if (ptrace(PTRACE_GET_SYSCALL_INFO, task, sizeof(info), &info) <= 0 ||
+		    info.op != PTRACE_SYSCALL_INFO_ENTRY)
+			return true;
+		if (begun)
+			on_entry(task, &info);
+		begun = begun || (info.entry.nr == SYS_close && (int)info.entry.args[0] == begin);
+	} else if (!event) {
+		*signal = WSTOPSIG(status);
+	}
+	return true;
+}
+
+/* As long as one of them lives. */
+static void trace(int begin)
+{
+	int status, signal;
+	pid_t task;
+
+	while ((task = waitpid(-1, &status, __WALL)) > 0) {
+		if (!WIFSTOPPED(status))
+			continue;
+		if (!on_stop(task, status, begin, &signal))
+			ptrace(PTRACE_DETACH, task, NULL, NULL);
+		else if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP)
+			ptrace(PTRACE_LISTEN, task, NULL, NULL);
+		else
+			ptrace(PTRACE_SYSCALL, task, NULL, (void *)(intptr_t)signal);
+	}
+	if (fail_at)
+		return;
+	dprintf(log_file, "count %lu\n", atomic_load(&count));
+	for (size_t i = 0; i < task_count; i++)
+		dprintf(log_file, "task %lu %s\n", tasks[i].calls, tasks[i].name);
+}
+
+/* Says through the pipe that it traces; begin: the other end, as the traced process has it. */
+static void __attribute__((noreturn)) tracer(pid_t traced, int ready, int begin)
+{
+	int status;
+
+	setsid();
+	prctl(PR_SET_NAME, "faults-tracer");
+	for (int signal = 1; signal < SIGRTMIN; signal++) {
+		if (signal != SIGCHLD)
+			(void)!sigaction(signal, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+	}
+	if (ptrace(PTRACE_SEIZE, traced, NULL,
+		   PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+			   PTRACE_O_TRACEEXEC) ||
+	    ptrace(PTRACE_INTERRUPT, traced, NULL, NULL) || waitpid(traced, &status, __WALL) != traced ||
+	    ptrace(PTRACE_SYSCALL, traced, NULL, NULL) || write(ready, "", 1) != 1)
+		_exit(1);
+	/* The outputs are not kept open: whoever reads them waits for their end. */
+	for (int file = 0; file < 64; file++) {
+		if (file != log_file)
+			close(file);
+	}
+	trace(begin);
+	_exit(0);
+}
+
+static void trace_calls(void)
+{
+	pid_t traced = getpid(), child;
+	int ready[2];
+	char byte;
+
+	if (pipe2(ready, O_CLOEXEC))
+		_exit(1);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	child = fork();
+	if (!child) {
+		if (!fork())
+			tracer(traced, ready[1], ready[0]);
+		_exit(0);
+	}
+	close(ready[1]);
+	waitpid(child, NULL, 0);
+	if (read(ready[0], &byte, 1) != 1) {
+		fprintf(stderr, "faults: processes cannot be traced here\n");
 		_exit(77);
 	}
-	dispatch = DISPATCH_BLOCK;
+	close(ready[0]);
 }
-
-#else
-
-static void dispatch_calls(void)
-{
-	fprintf(stderr, "faults: system calls are dispatched on x86-64 only\n");
-	_exit(77);
-}
-
-#endif
 
 /* ---- begin ---- */
 
@@ -475,6 +671,7 @@ static int counted_main(int argc, char **argv, char **environment)
 	take_variable("FAULTS_KIND", kind, sizeof(kind));
 	take_variable("FAULTS_LEAVE", left, sizeof(left));
 	take_variable("FAULTS_CALLS", calls, sizeof(calls));
+	take_variable("FAULTS_TASK", only_task, sizeof(only_task));
 	take_variable("FAULTS_LOG", log_path, sizeof(log_path));
 	fail_at = take_number("FAULTS_AT");
 	keep = take_number("FAULTS_KEEP");
@@ -487,10 +684,11 @@ static int counted_main(int argc, char **argv, char **environment)
 	backtrace(&frame, 1); /* the first one loads the unwinder */
 	counted_process = getpid();
 	counts_memory = !strcmp(kind, "memory");
-	if (!fail_at)
+	if (!fail_at && counts_memory)
 		atexit(log_count);
-	if (!strcmp(kind, "call"))
-		dispatch_calls();
+	shortens = !strcmp(kind, "short");
+	if (!counts_memory)
+		trace_calls();
 	return real_main(argc, argv, environ);
 }
 

@@ -210,7 +210,10 @@ static int make(struct study_build *build, int *descriptors)
 		build->view.input_count = i + 1;
 		descriptors[i] = options->descriptors ? fcntl(options->descriptors[i], F_DUPFD_CLOEXEC, 3) :
 							reading_open_input(options->log, options->inputs[i], 2);
-		error = descriptors[i] < 0 ? descriptors[i] : survey_input(build, descriptors[i]);
+		if (descriptors[i] < 0)
+			error = options->descriptors ? -errno : descriptors[i];
+		else
+			error = survey_input(build, descriptors[i]);
 	}
 	build->view.program_total = build->source_count;
 	error = error ?: check_choices(build);

@@ -235,28 +235,43 @@ static void event_free(struct pmu_event *event)
 	free(event->unit);
 }
 
-static int add_event(struct pmu *pmu, const char *folder, const char *name, const char *terms)
-{
-	struct pmu_event event = { 0 };
-	char text[SYSFS_FILE_MAX];
-	int error;
-
-	event.name = strdup(name);
-	event.terms = strdup(terms);
-	event.scale = sysfs_read(text, "%s/%s.scale", folder, name) > 0 ? parse_scale(text) : 1;
-	event.snapshot = sysfs_read(text, "%s/%s.snapshot", folder, name) > 0 && !strcmp(text, "1");
-	sysfs_read(text, "%s/%s.unit", folder, name);
-	event.unit = strdup(text);
-	error = event.name && event.terms && event.unit ? vec_push(pmu->events, pmu->event_count, event) : -ENOMEM;
-	if (error)
-		event_free(&event);
-	return error;
-}
-
 /* Not EIO: drivers return it as well. */
 static bool lacks(int error)
 {
 	return error != -EIO && error_is_shortage(error);
+}
+
+/* Its length; 0: the event has none. An event whose scale could not be read would have other values. */
+static int read_attribute(char *text, const char *folder, const char *name, const char *attribute)
+{
+	int length = sysfs_read(text, "%s/%s.%s", folder, name, attribute);
+
+	return length < 0 && !lacks(length) ? 0 : length;
+}
+
+static int add_event(struct pmu *pmu, const char *folder, const char *name, const char *terms)
+{
+	struct pmu_event event = { 0 };
+	char text[SYSFS_FILE_MAX];
+	int error = read_attribute(text, folder, name, "scale");
+
+	event.scale = error > 0 ? parse_scale(text) : 1;
+	if (error >= 0) {
+		error = read_attribute(text, folder, name, "snapshot");
+		event.snapshot = error > 0 && !strcmp(text, "1");
+	}
+	if (error >= 0)
+		error = read_attribute(text, folder, name, "unit");
+	if (error >= 0) {
+		event.name = strdup(name);
+		event.terms = strdup(terms);
+		event.unit = strdup(text);
+		error = event.name && event.terms && event.unit ? vec_push(pmu->events, pmu->event_count, event) :
+								  -ENOMEM;
+	}
+	if (error)
+		event_free(&event);
+	return error;
 }
 
 static int read_folder(struct pmu *pmu, const char *above, bool events)
@@ -315,10 +330,13 @@ static void pmu_free(struct pmu *pmu)
 static int read_mask(struct pmu *pmu, const char *folder)
 {
 	char text[SYSFS_FILE_MAX];
-	int error;
+	int error, length;
 
-	if (sysfs_read(text, "%s/cpumask", folder) <= 0 && sysfs_read(text, "%s/cpus", folder) <= 0)
-		return 0;
+	length = sysfs_read(text, "%s/cpumask", folder);
+	if (length <= 0 && !lacks(length))
+		length = sysfs_read(text, "%s/cpus", folder);
+	if (length <= 0)
+		return lacks(length) ? length : 0;
 	error = cpus_parse(text, &pmu->mask);
 	pmu->has_mask = !error && pmu->mask.count;
 	return error == -ENOMEM ? error : 0;

@@ -47,6 +47,7 @@ struct agent_server {
 	int descriptor; /* that listens; the daemon closes it */
 	char *path;	/* of a Unix socket, removed at the end; NULL: none */
 	struct MHD_Daemon *daemon;
+	int error;			      /* why there is no daemon */
 	struct answer answers[AGENT_FORMATS]; /* of the daemon's thread */
 	pthread_mutex_t lock;
 	struct connection connections[CONNECTIONS_MAX];
@@ -289,12 +290,14 @@ static void *start_daemon(void *context)
 
 	if (thread_drop_capabilities())
 		print_message(NULL, XPT_LOG_WARN, "cannot drop capabilities of the HTTP server");
+	errno = 0;
 	server->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, on_request,
 					  server, MHD_OPTION_LISTEN_SOCKET, server->descriptor,
 					  MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
 					  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
 					  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
 					  MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+	server->error = server->daemon ? 0 : -(errno ?: ENOMEM);
 	return NULL;
 }
 
@@ -325,9 +328,10 @@ int agent_server_create(const char *where, struct agent_metrics *metrics, struct
 	error = thread_start(&starter, start_daemon, server, "xpt-http");
 	if (!error)
 		pthread_join(starter, NULL);
-	if (!error && !server->daemon)
-		error = -ENOMEM;
+	error = error ?: server->error;
 	if (error) {
+		snprintf(text, sizeof(text), "cannot start the HTTP server: %s", strerror(-error));
+		print_message(NULL, XPT_LOG_ERROR, text);
 		close(server->descriptor);
 		agent_server_destroy(server);
 		return error;

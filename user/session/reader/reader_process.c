@@ -591,11 +591,11 @@ void file_reader_process(void *context)
 {
 	const struct file_reader_process *process = context;
 	struct file_reader_started started;
-	int descriptors[2], handle;
+	int descriptors[2], handle, error = 0;
 	char byte;
 
 	signal(SIGCHLD, SIG_IGN); /* nobody waits for them */
-	while (!socket_receive(process->socket, &byte, 1, descriptors, 2)) {
+	while (!error && !socket_receive(process->socket, &byte, 1, descriptors, 2)) {
 		pid_t pid = fork();
 
 		if (!pid)
@@ -603,7 +603,12 @@ void file_reader_process(void *context)
 		started = (struct file_reader_started){ pid < 0 ? -errno : 0, pid };
 		/* It may have ended already. */
 		handle = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-		socket_send(process->socket, &started, sizeof(started), &handle, handle >= 0);
+		error = socket_send(process->socket, &started, sizeof(started), &handle, handle >= 0);
+		/* The collector waits for an answer, or for the end of this process. */
+		if (error) {
+			started = (struct file_reader_started){ .error = error };
+			error = socket_send(process->socket, &started, sizeof(started), NULL, 0);
+		}
 		for (int i = 0; i < 2; i++)
 			if (descriptors[i] >= 0)
 				close(descriptors[i]);
