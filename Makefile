@@ -11,6 +11,7 @@ SOVERSION = 0
 ## WERROR=1            compiler warnings are errors
 ## V=1                 print the commands
 ## FUZZ_SECONDS=N      how long each fuzz target runs (60)
+## SECONDS=N           how long `make fuzz-long` runs (7200)
 ## UNIT_OPTIONS=...    options of the unit tests, such as "--filter 'model_*/*'"
 ## E2E_OPTIONS=...     options of tests/e2e/run.py, such as "-j 1 -k onnx"
 ## VM_OPTIONS=...      options of tests/vm/run.py, such as "--kernel 6.1 -k standins"
@@ -43,6 +44,7 @@ ifneq ($(SOURCE_DATE_EPOCH),)
 export SOURCE_DATE_EPOCH
 endif
 FUZZ_SECONDS = 60
+SECONDS = 7200
 UNIT_OPTIONS =
 E2E_OPTIONS =
 VM_OPTIONS =
@@ -115,6 +117,7 @@ SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-san
 # Sanitizers hide from gcc what is initialised.
 SANITIZED_COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE) -Wno-maybe-uninitialized $(UNOPTIMISED)
 FUZZ_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE)
+COVERAGE_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) -O1 -g -fprofile-instr-generate -fcoverage-mapping
 # v3: atomic operations that return a value need it.
 # A larger frame would lie on a stack that tasks share (bpf/thread.bpf.h). Other tasks do not run during tracepoints.
 BPF_FRAME = -Wframe-larger-than=48 -Werror=frame-larger-than=
@@ -153,6 +156,7 @@ UNIT_OBJECTS := $(UNIT_SOURCES:%.c=$(BUILD)/obj/%.o)
 SANITIZED_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanitize/builtin.o $(BUILD)/sanitize/page.o \
 	$(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o)
 FUZZ_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/builtin.o $(BUILD)/fuzz/obj/page.o
+COVERAGE_OBJECTS := $(FUZZ_OBJECTS:$(BUILD)/fuzz/%=$(BUILD)/coverage/%)
 # Optimising unit tests takes five times as long as compiling them, and they run no faster.
 $(UNIT_OBJECTS) $(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o): UNOPTIMISED = -U_FORTIFY_SOURCE -O0
 FUZZ_TARGETS := $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=%)
@@ -167,7 +171,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-vm test-vm-all test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-vm test-vm-all test-bench test-lint fuzz fuzz-long fuzz-coverage lint format \
 	bench soak demo npm npm-releases python victoria-metrics workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
@@ -233,10 +237,11 @@ $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
 
 # ---- objects ----
 
-$(BUILD)/obj/user/kern/%.o $(BUILD)/sanitize/user/kern/%.o $(BUILD)/fuzz/obj/user/kern/%.o: INCLUDES += -I$(BUILD)
+$(BUILD)/obj/user/kern/%.o $(BUILD)/sanitize/user/kern/%.o $(BUILD)/fuzz/obj/user/kern/%.o \
+	$(BUILD)/coverage/obj/user/kern/%.o: INCLUDES += -I$(BUILD)
 # Only for the first build: later the dependency files know who includes a skeleton.
-$(filter $(BUILD)/obj/user/kern/% $(BUILD)/sanitize/user/kern/% $(BUILD)/fuzz/obj/user/kern/%,\
-	$(LIBRARY_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS)): | $(SKELETONS)
+$(filter $(BUILD)/obj/user/kern/% $(BUILD)/sanitize/user/kern/% $(BUILD)/fuzz/obj/user/kern/% $(BUILD)/coverage/obj/user/kern/%,\
+	$(LIBRARY_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) $(COVERAGE_OBJECTS)): | $(SKELETONS)
 
 $(BUILD)/builtin.c: user/describe/embed.sh $(RUNTIMES) $(DRIVERS) $(BUILD)/sources
 	$(call say,EMBED,$@)
@@ -275,6 +280,16 @@ $(BUILD)/fuzz/obj/builtin.o $(BUILD)/fuzz/obj/page.o: $(BUILD)/fuzz/obj/%.o: $(B
 	$(call say,CCFUZZ,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(FUZZ_COMPILE) -fsanitize=fuzzer-no-link -c $< -o $@
+
+$(BUILD)/coverage/obj/%.o: %.c $(BUILD)/flags
+	$(call say,CCCOV,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COVERAGE_COMPILE) -c $< -o $@
+
+$(BUILD)/coverage/obj/builtin.o $(BUILD)/coverage/obj/page.o: $(BUILD)/coverage/obj/%.o: $(BUILD)/%.c $(BUILD)/flags
+	$(call say,CCCOV,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COVERAGE_COMPILE) -c $< -o $@
 
 # ---- libraries and the command ----
 
@@ -342,6 +357,11 @@ $(BUILD)/test-unit $(BUILD)/test-sanitize: | $(BUILD)/standin/nvml.so $(BUILD)/s
 $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIBS)
+
+# The same without sanitizers, to count the lines that are reached.
+$(FUZZ_TARGETS:%=$(BUILD)/coverage/%): $(BUILD)/coverage/%: $(BUILD)/coverage/obj/tests/fuzz/fuzz_%.o $(COVERAGE_OBJECTS) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) $(LDFLAGS) -fprofile-instr-generate -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIBS)
 
 $(BENCH_PROGRAMS): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
@@ -414,7 +434,7 @@ test-sanitize: $(BUILD)/test-sanitize
 
 ## test-fuzz           run the fuzz targets over their corpus only
 test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
-	$(Q)tests/fuzz/run.sh 0 $(BUILD)/fuzz $(FUZZ_TARGETS)
+	$(Q)$(PYTHON) tests/fuzz/run.py corpus $(BUILD)/fuzz $(FUZZ_TARGETS)
 
 ## test-bench          build the benchmarks; nothing is timed
 test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
@@ -462,7 +482,15 @@ test-lint: $(BUILD)/xputrace
 
 ## fuzz                run every fuzz target for FUZZ_SECONDS
 fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
-	$(Q)tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
+	$(Q)$(PYTHON) tests/fuzz/run.py each $(FUZZ_SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
+
+## fuzz-long           all fuzz targets in SECONDS together, two hours; ends with a table
+fuzz-long: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
+	$(Q)$(PYTHON) tests/fuzz/run.py total $(SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
+
+## fuzz-coverage       lines of each parser that the corpus of its fuzz target reaches; a file below 60 % fails
+fuzz-coverage: $(FUZZ_TARGETS:%=$(BUILD)/coverage/%)
+	$(Q)$(PYTHON) tests/fuzz/run.py coverage $(BUILD)/coverage $(FUZZ_TARGETS)
 
 ## lint                formatting, static analysis, shell scripts, manual pages
 lint:
@@ -627,6 +655,7 @@ help:
 		END { printf "\nTargets:\n%s\nVariables:\n%s", text["Targets"], text["Variables"] }' Makefile
 
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(CLI_OBJECTS) $(UNIT_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) \
-	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/obj/tests/e2e/code_read.d $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
+	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(COVERAGE_OBJECTS) $(FUZZ_SOURCES:%.c=$(BUILD)/coverage/obj/%.o) \
+	$(BUILD)/obj/tests/e2e/code_read.d $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BENCH_TARGET_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(BPF_APART:%=$(BUILD)/bpf/part/%.bpf.o))
