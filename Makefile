@@ -171,7 +171,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-vm test-vm-all test-bench test-lint fuzz fuzz-long fuzz-coverage lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-vm test-vm-all test-bench test-lint fuzz fuzz-long fuzz-coverage fuzz-compare lint format \
 	bench soak demo npm npm-releases python victoria-metrics workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
@@ -345,6 +345,12 @@ $(BUILD)/test-code-read: $(BUILD)/obj/tests/e2e/code_read.o $(filter $(BUILD)/ob
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 
+# The same of ELF files and names of types, with sanitizers: the files may be damaged.
+$(BUILD)/test-elf-read: $(BUILD)/fuzz/obj/tests/fuzz/elf_read.o $(filter $(BUILD)/fuzz/obj/user/target/elf/% $(BUILD)/fuzz/obj/user/base/%,\
+		$(FUZZ_OBJECTS)) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+
 # What unit tests load in place of libraries that the machine need not have; they look for it beside themselves.
 $(BUILD)/standin/nvml.so $(BUILD)/standin/nvml_without_clock.so: tests/unit/standin/nvml.c tests/unit/standin/nvml.h \
 		$(BUILD)/flags
@@ -432,9 +438,10 @@ test-unit: $(BUILD)/test-unit
 test-sanitize: $(BUILD)/test-sanitize
 	$(Q)tests/unit/run.sh $< $(UNIT_OPTIONS)
 
-## test-fuzz           run the fuzz targets over their corpus only
-test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
+## test-fuzz           run the fuzz targets over their corpus only; a part of fuzz-compare
+test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%) $(BUILD)/test-elf-read
 	$(Q)$(PYTHON) tests/fuzz/run.py corpus $(BUILD)/fuzz $(FUZZ_TARGETS)
+	$(Q)$(PYTHON) tests/fuzz/compare.py $(BUILD)/test-elf-read 40 0 20
 
 ## test-bench          build the benchmarks; nothing is timed
 test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
@@ -488,9 +495,13 @@ fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 fuzz-long: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 	$(Q)$(PYTHON) tests/fuzz/run.py total $(SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
 
-## fuzz-coverage       lines of each parser that the corpus of its fuzz target reaches; a file below 60 % fails
+## fuzz-coverage       lines of each parser that the corpus of its fuzz target reaches; below 60 % of them it fails
 fuzz-coverage: $(FUZZ_TARGETS:%=$(BUILD)/coverage/%)
 	$(Q)$(PYTHON) tests/fuzz/run.py coverage $(BUILD)/coverage $(FUZZ_TARGETS)
+
+## fuzz-compare        ELF files of this machine, and 20,000 damaged ones, against readelf; names of types against c++filt
+fuzz-compare: $(BUILD)/test-elf-read
+	$(PYTHON) tests/fuzz/compare.py $< 20000
 
 ## lint                formatting, static analysis, shell scripts, manual pages
 lint:

@@ -28,7 +28,7 @@ import region_programs  # noqa: E402
 CALL, STRING, EVENT, REGION, OFF_CPU, SPEC, PROCESS, END, CHOICE, CODE_OBJECT = 1, 2, 4, 7, 11, 16, 17, 24, 33, 36
 ALIKE = 3  # records of one kind that are kept; more of calls, events and what they need
 CHUNKS, FORMATS = 2, 3  # the target makes the chunks right; the first so many of its uses are formats of reports
-EXPLAIN, DIFF, PAGE = 4, 6, 8  # uses, as in fuzz_recording.c
+CHROME, ORT, CSV, EXPLAIN, DIFF, PAGE = 0, 1, 2, 4, 6, 8  # uses, as in fuzz_recording.c
 
 
 def linked(runtime, *options):
@@ -139,10 +139,11 @@ def studies():
         old, found = records(file.read())
     for use, name in ((EXPLAIN, "explain"), (EXPLAIN + 1, "explain_sleep"), (DIFF, "diff"), (DIFF + 1, "diff_twice"), (PAGE, "page")):
         write(name, use, old, list(few(some(found), 10000)))
-    for name in ("jobs", "counters"):
+    again = ((EXPLAIN, "explain"), (DIFF, "diff"), (PAGE, "page"))
+    for name, uses in (("jobs", ((CHROME, "chrome"), *again)), ("counters", again), ("operators", ((ORT, "ort"), (CSV, "csv"), (PAGE, "page")))):
         with open(os.path.join(FOLDER, name), "rb") as file:
             data = file.read()
-        for use, what in ((EXPLAIN, "explain"), (DIFF, "diff"), (PAGE, "page")):
+        for use, what in uses:
             with open(os.path.join(FOLDER, what + "_" + name), "wb") as file:
                 file.write(bytes([CHUNKS | use << 2]) + data[1:])
 
