@@ -200,11 +200,13 @@ def main():
     program, mutations = os.path.abspath(sys.argv[1]), int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     paths, good = libraries(), True
+    cplusplus = paths
     if len(sys.argv) > 4:
+        cplusplus = [path for path in paths if os.path.basename(path).startswith("libstdc++.so")]
         paths = sorted(random.Random(seed).sample(paths, min(int(sys.argv[4]), len(paths))))
     for what, compare in (("libraries", lambda totals: compare_libraries(program, paths, totals)),
                           ("mutated", lambda totals: compare_mutated(program, mutations, seed, totals)),
-                          ("types", lambda totals: compare_types(program, paths, totals))):
+                          ("types", lambda totals: compare_types(program, cplusplus, totals))):
         totals = Totals()
         good &= compare(totals)
         print("%s: %s" % (what, ", ".join("%s %d" % pair for pair in totals.items())), flush=True)

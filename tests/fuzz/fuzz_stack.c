@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define TGID 1
 #define MADE 0x20000000 /* where the process has made code, a page */
-#define DEBUG 512	   /* in an input: what lies at _PyRuntime */
+#define DEBUG 512	/* in an input: what lies at _PyRuntime */
 
 /* Makes this program one of Python. */
 __attribute__((used, visibility("default"))) char _PyRuntime[4096];

@@ -35,7 +35,8 @@ PARSERS = {
     "elf": ["user/target/elf/*.c", "!user/target/elf/type_name.c", "user/target/probe/*.c", "user/target/process/loaded_code.c"],
     "event_terms": ["user/counter/pmu.c"],
     "expression": ["user/profile/handle/choice.c:refuse|compile|expression_|count_step|decode|match"],
-    "format": ["user/target/tracepoint/tracefs.c:skip|is_(declaration|field|text)|layout_of|type_of|access_of|describe_types|refuse_layout|find_field|tracepoint_parse"],
+    "format": ["user/target/tracepoint/tracefs.c:"
+               "skip|is_(declaration|field|text)|layout_of|type_of|access_of|describe_types|refuse_layout|find_field|tracepoint_parse"],
     "inspect": ["user/session/inspect/settings.c"],
     "merge": ["user/report/merge/*.c"],
     "model": ["user/model/*/*.c", "!user/model/stats/significance.c", "user/report/flame/*.c"],
@@ -171,8 +172,8 @@ def export(folder, target):
     program = os.path.join(folder, target)
     for name in glob.glob(program + ".*.profraw"):
         os.remove(name)
-    subprocess.run([program, "-runs=0", "-rss_limit_mb=4096", "-artifact_prefix=%s/" % folder, *seeds(target)], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                   env={**os.environ, "LLVM_PROFILE_FILE": program + ".%p.profraw"})
+    subprocess.run([program, "-runs=0", "-rss_limit_mb=4096", "-artifact_prefix=%s/" % folder, *seeds(target)], check=False,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "LLVM_PROFILE_FILE": program + ".%p.profraw"})
     raw = glob.glob(program + ".*.profraw")
     subprocess.run([tool("llvm-profdata"), "merge", "-sparse", "-o", program + ".profdata", *raw], check=True)
     return subprocess.run([tool("llvm-cov"), "export", "--format=lcov", "-instr-profile=%s.profdata" % program, program,
