@@ -172,8 +172,10 @@ def export(folder, target):
     program = os.path.join(folder, target)
     for name in glob.glob(program + ".*.profraw"):
         os.remove(name)
-    subprocess.run([program, "-runs=0", "-rss_limit_mb=4096", "-artifact_prefix=%s/" % folder, *seeds(target)], check=False,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "LLVM_PROFILE_FILE": program + ".%p.profraw"})
+    done = subprocess.run([program, "-runs=0", "-rss_limit_mb=4096", "-artifact_prefix=%s/" % folder, *seeds(target)], check=False,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "LLVM_PROFILE_FILE": program + ".%p.profraw"})
+    if done.returncode:
+        sys.exit("fuzz %s: its corpus fails, as make test-fuzz does" % target)
     raw = glob.glob(program + ".*.profraw")
     subprocess.run([tool("llvm-profdata"), "merge", "-sparse", "-o", program + ".profdata", *raw], check=True)
     return subprocess.run([tool("llvm-cov"), "export", "--format=lcov", "-instr-profile=%s.profdata" % program, program,
