@@ -11,6 +11,7 @@ SOVERSION = 0
 ## WERROR=1            compiler warnings are errors
 ## V=1                 print the commands
 ## FUZZ_SECONDS=N      how long each fuzz target runs (60)
+## SECONDS=N           how long `make fuzz-long` runs (7200)
 ## UNIT_OPTIONS=...    options of the unit tests, such as "--filter 'model_*/*'"
 ## E2E_OPTIONS=...     options of tests/e2e/run.py, such as "-j 1 -k onnx"
 ## FAULTS_OPTIONS=...  options of tests/e2e/faults.py, such as "-k report --kind short"
@@ -44,6 +45,7 @@ ifneq ($(SOURCE_DATE_EPOCH),)
 export SOURCE_DATE_EPOCH
 endif
 FUZZ_SECONDS = 60
+SECONDS = 7200
 UNIT_OPTIONS =
 E2E_OPTIONS =
 FAULTS_OPTIONS =
@@ -117,6 +119,7 @@ SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-san
 # Sanitizers hide from gcc what is initialised.
 SANITIZED_COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE) -Wno-maybe-uninitialized $(UNOPTIMISED)
 FUZZ_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE)
+COVERAGE_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) -O1 -g -fprofile-instr-generate -fcoverage-mapping
 # v3: atomic operations that return a value need it.
 # A larger frame would lie on a stack that tasks share (bpf/thread.bpf.h). Other tasks do not run during tracepoints.
 BPF_FRAME = -Wframe-larger-than=48 -Werror=frame-larger-than=
@@ -155,6 +158,7 @@ UNIT_OBJECTS := $(UNIT_SOURCES:%.c=$(BUILD)/obj/%.o)
 SANITIZED_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanitize/builtin.o $(BUILD)/sanitize/page.o \
 	$(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o)
 FUZZ_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/builtin.o $(BUILD)/fuzz/obj/page.o
+COVERAGE_OBJECTS := $(FUZZ_OBJECTS:$(BUILD)/fuzz/%=$(BUILD)/coverage/%)
 # Optimising unit tests takes five times as long as compiling them, and they run no faster.
 $(UNIT_OBJECTS) $(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o): UNOPTIMISED = -U_FORTIFY_SOURCE -O0
 FUZZ_TARGETS := $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=%)
@@ -169,7 +173,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-faults test-vm test-vm-all test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-faults test-vm test-vm-all test-bench test-lint fuzz lint format fuzz-long fuzz-coverage fuzz-compare \
 	bench soak demo npm npm-releases python victoria-metrics workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
@@ -235,10 +239,11 @@ $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
 
 # ---- objects ----
 
-$(BUILD)/obj/user/kern/%.o $(BUILD)/sanitize/user/kern/%.o $(BUILD)/fuzz/obj/user/kern/%.o: INCLUDES += -I$(BUILD)
+$(BUILD)/obj/user/kern/%.o $(BUILD)/sanitize/user/kern/%.o $(BUILD)/fuzz/obj/user/kern/%.o \
+	$(BUILD)/coverage/obj/user/kern/%.o: INCLUDES += -I$(BUILD)
 # Only for the first build: later the dependency files know who includes a skeleton.
-$(filter $(BUILD)/obj/user/kern/% $(BUILD)/sanitize/user/kern/% $(BUILD)/fuzz/obj/user/kern/%,\
-	$(LIBRARY_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS)): | $(SKELETONS)
+$(filter $(BUILD)/obj/user/kern/% $(BUILD)/sanitize/user/kern/% $(BUILD)/fuzz/obj/user/kern/% $(BUILD)/coverage/obj/user/kern/%,\
+	$(LIBRARY_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) $(COVERAGE_OBJECTS)): | $(SKELETONS)
 
 $(BUILD)/builtin.c: user/describe/embed.sh $(RUNTIMES) $(DRIVERS) $(BUILD)/sources
 	$(call say,EMBED,$@)
@@ -277,6 +282,16 @@ $(BUILD)/fuzz/obj/builtin.o $(BUILD)/fuzz/obj/page.o: $(BUILD)/fuzz/obj/%.o: $(B
 	$(call say,CCFUZZ,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(FUZZ_COMPILE) -fsanitize=fuzzer-no-link -c $< -o $@
+
+$(BUILD)/coverage/obj/%.o: %.c $(BUILD)/flags
+	$(call say,CCCOV,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COVERAGE_COMPILE) -c $< -o $@
+
+$(BUILD)/coverage/obj/builtin.o $(BUILD)/coverage/obj/page.o: $(BUILD)/coverage/obj/%.o: $(BUILD)/%.c $(BUILD)/flags
+	$(call say,CCCOV,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COVERAGE_COMPILE) -c $< -o $@
 
 # ---- libraries and the command ----
 
@@ -332,6 +347,12 @@ $(BUILD)/test-code-read: $(BUILD)/obj/tests/e2e/code_read.o $(filter $(BUILD)/ob
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 
+# The same of ELF files and names of types, with sanitizers: the files may be damaged.
+$(BUILD)/test-elf-read: $(BUILD)/fuzz/obj/tests/fuzz/elf_read.o $(filter $(BUILD)/fuzz/obj/user/target/elf/% $(BUILD)/fuzz/obj/user/base/%,\
+		$(FUZZ_OBJECTS)) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+
 # What unit tests load in place of libraries that the machine need not have; they look for it beside themselves.
 $(BUILD)/standin/nvml.so $(BUILD)/standin/nvml_without_clock.so: tests/unit/standin/nvml.c tests/unit/standin/nvml.h \
 		$(BUILD)/flags
@@ -344,6 +365,11 @@ $(BUILD)/test-unit $(BUILD)/test-sanitize: | $(BUILD)/standin/nvml.so $(BUILD)/s
 $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIBS)
+
+# The same without sanitizers, to count the lines that are reached.
+$(FUZZ_TARGETS:%=$(BUILD)/coverage/%): $(BUILD)/coverage/%: $(BUILD)/coverage/obj/tests/fuzz/fuzz_%.o $(COVERAGE_OBJECTS) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) $(LDFLAGS) -fprofile-instr-generate -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIBS)
 
 $(BENCH_PROGRAMS): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
@@ -414,9 +440,10 @@ test-unit: $(BUILD)/test-unit
 test-sanitize: $(BUILD)/test-sanitize
 	$(Q)tests/unit/run.sh $< $(UNIT_OPTIONS)
 
-## test-fuzz           run the fuzz targets over their corpus only
-test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
-	$(Q)tests/fuzz/run.sh 0 $(BUILD)/fuzz $(FUZZ_TARGETS)
+## test-fuzz           run the fuzz targets over their corpus only; a part of fuzz-compare
+test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%) $(BUILD)/test-elf-read
+	$(Q)$(PYTHON) tests/fuzz/run.py corpus $(BUILD)/fuzz $(FUZZ_TARGETS)
+	$(Q)$(PYTHON) tests/fuzz/compare.py $(BUILD)/test-elf-read 40 0 20
 
 ## test-bench          build the benchmarks; nothing is timed
 test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
@@ -469,7 +496,19 @@ test-lint: $(BUILD)/xputrace
 
 ## fuzz                run every fuzz target for FUZZ_SECONDS
 fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
-	$(Q)tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
+	$(Q)$(PYTHON) tests/fuzz/run.py each $(FUZZ_SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
+
+## fuzz-long           all fuzz targets in SECONDS together, two hours; ends with a table
+fuzz-long: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
+	$(Q)$(PYTHON) tests/fuzz/run.py total $(SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
+
+## fuzz-coverage       lines of each parser that the corpus of its fuzz target reaches; below 60 % of them it fails
+fuzz-coverage: $(FUZZ_TARGETS:%=$(BUILD)/coverage/%)
+	$(Q)$(PYTHON) tests/fuzz/run.py coverage $(BUILD)/coverage $(FUZZ_TARGETS)
+
+## fuzz-compare        ELF files of this machine, and 20,000 damaged ones, against readelf; names of types against c++filt
+fuzz-compare: $(BUILD)/test-elf-read
+	$(PYTHON) tests/fuzz/compare.py $< 20000
 
 ## lint                formatting, static analysis, shell scripts, manual pages
 lint:
@@ -634,6 +673,7 @@ help:
 		END { printf "\nTargets:\n%s\nVariables:\n%s", text["Targets"], text["Variables"] }' Makefile
 
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(CLI_OBJECTS) $(UNIT_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) \
-	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/obj/tests/e2e/code_read.d $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
+	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(COVERAGE_OBJECTS) $(FUZZ_SOURCES:%.c=$(BUILD)/coverage/obj/%.o) \
+	$(BUILD)/obj/tests/e2e/code_read.d $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BENCH_TARGET_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(BPF_APART:%=$(BUILD)/bpf/part/%.bpf.o))

@@ -5,13 +5,14 @@ import decimal
 import glob
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
 
-from harness import (SLOW, XPUTRACE, Recorder, Skip, Workload, alone, library_path, record_command, run, scratch,
+from harness import (SLOW, XPUTRACE, Recorder, Skip, Workload, alone, cases, library_path, record_command, run, scratch,
                      workload_path)
 from reports import Stream
 from test_onnx import node_command
@@ -279,3 +280,130 @@ def test_command_line():
         file.write(b"\0")
     assert "byte 26: a comma is missing" in merge(trace, "-o", out, status=1).stderr
     assert os.listdir(folder) == ["a=b.json"]
+
+
+# ---- against a simple program ----
+
+NAMES = ("process_name", "thread_name", "process_sort_index", "thread_sort_index")
+TEXTS = ("run", "\"quoted\" \\ \n\t", "\u2028 \U0001f680 \u00e9", "</script>", "", "a" * 300)
+TIMES = ("0", "1.5", "-7", "123456789012.0005", "1e3", "2.5E-3", "0.00049", "-0.0005", "4007199254740993.125")
+
+
+class Number(str):
+    """Of JSON, as it is written."""
+
+
+def random_event(random_):
+    event = {"ph": random_.choice("XXXBEibnesftCM"), "pid": random_.choice((1, 2, 3, "7", "a word")), "tid": random_.choice((1, 2, "worker")),
+             "name": random_.choice(TEXTS)}
+    if event["ph"] == "M":
+        event["name"] = random_.choice(NAMES)
+        event["args"] = {"name": random_.choice(TEXTS[:3])} if event["name"].endswith("name") else {"sort_index": random_.randrange(9)}
+    if event["ph"] != "M" or random_.random() < 0.3:
+        event["ts"] = Number(random_.choice(TIMES))
+    if event["ph"] == "X":
+        event["dur"] = Number(random_.choice(TIMES[:2]))
+    if event["ph"] in "bnesft":
+        event["id"] = random_.choice((1, "0x1", "one", 2**63))
+        if random_.random() < 0.3:
+            event["id2"] = {"local": random_.choice((1, "0x2"))}
+    if random_.random() < 0.3:
+        event["args"] = event.get("args") or {"values": [1, None, {"deep": [True, TEXTS[1]]}], "ts": 5}
+    members = list(event.items())
+    random_.shuffle(members)
+    return dict(members)
+
+
+def encoded(event):
+    return "{%s}" % ",".join("%s: %s" % (json.dumps(key), value if isinstance(value, Number) else json.dumps(value, ensure_ascii=key == "name"))
+                             for key, value in event.items())
+
+
+def identity(event, name):
+    """What holds one name only: None for other events, and for those of no number."""
+    number = str(event["pid"])
+    thread = str(event["tid"]) if name.startswith("thread") else "0"
+    return (number, thread, name) if number.isdigit() and thread.isdigit() else None
+
+
+def merged_simply(inputs):
+    """Events as merge documents them, of traces whose offsets (ns) are given; identifiers as (which trace, identifier)."""
+    holders, result = {}, []
+    for index, (_, events) in enumerate(inputs):
+        for event in events:
+            key = event["ph"] == "M" and identity(event, event["name"])
+            if key and key not in holders:
+                holders[key] = index, event["args"].get("name")
+    for index, (offset, events) in enumerate(inputs):
+        for event in events:
+            key = event["ph"] == "M" and identity(event, event["name"])
+            event = dict(event)
+            if key and holders[key][0] != index:
+                if key[2] == "process_name" and event["args"]["name"] != holders[key][1]:
+                    tid = int(event["tid"]) if str(event["tid"]).isdigit() else int(event["pid"])
+                    result.append({"ph": "M", "name": "process_labels", "pid": int(event["pid"]), "tid": tid,
+                                   "args": {"labels": event["args"]["name"]}})
+                continue
+            if "ts" in event and event["ph"] != "M" and offset:
+                exact = decimal.Decimal(event["ts"]).quantize(decimal.Decimal("0.001"), decimal.ROUND_HALF_UP)
+                event["ts"] = Number(exact + decimal.Decimal(offset) / 1000)
+            if index and isinstance(event["pid"], str) and not event["pid"].isdigit():
+                event["pid"] += " (%d)" % (index + 1)
+            for name in ("id", "id2"):
+                if index and name in event:
+                    event[name] = {key: (index, str(value)) for key, value in event[name].items()} if name == "id2" else (index, str(event[name]))
+            result.append(event)
+    return result
+
+
+def plain(value):
+    """Comparable: numbers as they are meant."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return decimal.Decimal(value) if isinstance(value, (int, Number)) and not isinstance(value, bool) else value
+
+
+def compare_identifiers(event, expected, known):
+    """Takes both out; the same identifier of a trace has become the same one, others have become others."""
+    for name in ("id", "id2"):
+        pairs = [(event.pop(name, None), expected.pop(name, None))]
+        if name == "id2" and pairs[0][1]:
+            assert pairs[0][0].keys() == pairs[0][1].keys()
+            pairs = [(pairs[0][0][key], pairs[0][1][key]) for key in pairs[0][1]]
+        for mine, simple in pairs:
+            if not isinstance(simple, tuple):
+                assert mine == plain(simple), (mine, simple)
+                continue
+            assert known.setdefault(simple, mine) == mine and isinstance(mine, str), (mine, simple)
+
+
+def check_random(folder, seed):
+    random_ = random.Random(seed)
+    words, inputs = [], []
+    for index in range(random_.randint(1, 3)):
+        path = os.path.join(folder, "%d-%d.json" % (seed, index))
+        events = [random_event(random_) for _ in range(random_.randint(0, 30))]
+        offset = random_.choice((0, 1, -1500, 10**15, -3 * 10**9))
+        array = "[%s]" % ",\n".join(map(encoded, events))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(array if random_.random() < 0.5 else '{"other": {"traceEvents": [1]}, "traceEvents": %s, "more": []}' % array)
+        words += [path, "--offset", "%s=%dns" % (path, offset)]
+        inputs.append((offset, events))
+    out = os.path.join(folder, "%d.json" % seed)
+    merge(*words, "-q", "-o", out)
+    found, expected, known = events_of(out), merged_simply(inputs), {}
+    assert len(found) == len(expected), "seed %d: %d events instead of %d" % (seed, len(found), len(expected))
+    for number, (event, simple) in enumerate(zip(found, expected)):
+        compare_identifiers(event, simple, known)
+        assert event == plain(simple), "seed %d, event %d: %s instead of %s" % (seed, number, event, simple)
+    assert len(set(known.values())) == len(known), "seed %d: two identifiers have become one: %s" % (seed, known)
+
+
+@cases("0", "1")
+def test_random(part):
+    """Any events, merged as a simple program does it; XPUTRACE_MERGES=N: of so many traces."""
+    folder, count = scratch(), int(os.environ.get("XPUTRACE_MERGES", "40"))
+    for seed in range(int(part), count, 2):
+        check_random(folder, seed)

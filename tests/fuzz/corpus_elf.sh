@@ -35,12 +35,30 @@ struct Four : virtual Kernel { int Compute() override; }; int Four::Compute() { 
 }
 C
 
-# build NAME OPTION...
+cat >"$work/places.c" <<'C'
+extern void report(const char *), register_function(void **, const void *, char *, const char *, int), register_callback(void (*)(int));
+static int stub(int a) { report("stub"); return a; }
+static int other_stub(int a) { report("other stub"); return a + 1; }
+int refers(int a) { report("a string of the library"); return a; }
+static void called(int a) { report("called"); (void)a; }
+void enter(int a) {
+	__asm__ volatile("990: nop\n.pushsection .note.stapsdt,\"\",%%note\n.balign 4\n.4byte 992f-991f, 994f-993f, 3\n"
+		"991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b, 0, 0\n.asciz \"lib\"\n.asciz \"step\"\n"
+		".asciz \"-4@%0\"\n994: .balign 4\n.popsection" : : "r"(a));
+}
+void begin(void **all) {
+	register_function(all, stub, "_Z6kernelPf", "_Z6kernelPf", -1);
+	register_function(all, other_stub, "_Z5otherPf", "_Z5otherPf", -1);
+	register_callback(called);
+}
+C
+
+# build NAME OPTION...; the environment's source, or seed.c
 build() {
 	name=$1
 	shift
 	clang-14 -w -shared -fPIC -nostdlib -fuse-ld=lld -Wl,-z,max-page-size=64,-z,noseparate-code,--build-id "$@" \
-		-o "$out/$name" "$work/seed.c"
+		-o "$out/$name" "$work/${source:-seed}.c"
 }
 
 build x86_64 --target=x86_64-linux-gnu -O2
@@ -54,5 +72,10 @@ build x86_64_versions --target=x86_64-linux-gnu -O2 -s -Wl,-soname,seed "-Wl,--v
 for machine in x86_64 aarch64; do
 	clang++-14 -w -shared -fPIC -nostdlib -fuse-ld=lld -Wl,-z,max-page-size=64,-z,noseparate-code -s \
 		--target=$machine-linux-gnu -O1 -o "$out/${machine}_classes" "$work/classes.cpp"
+done
+for machine in x86_64 aarch64; do
+	source=places build ${machine}_places --target=$machine-linux-gnu -O2
+	clang++-14 -w -shared -fPIC -nostdlib -fuse-ld=lld -Wl,-z,max-page-size=64,-z,noseparate-code \
+		--target=$machine-linux-gnu -O1 -o "$out/${machine}_methods" "$work/classes.cpp"
 done
 ls -l "$out"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes the seeds of the fuzz targets of recordings and studies, in tests/fuzz/corpus/recording and study, from recordings of the
-tests' programs.
+"""Makes the seeds of the fuzz target of recordings, in tests/fuzz/corpus/recording, from recordings of the tests' programs.
 
-Needs root, tracefs, `make all workload`; run again only when records change; with the word study only those of studies. Of records that are alike a few are kept, and
-nothing of the machine; the sums are wrong then, as the target makes them right.
+Needs root, tracefs, `make all workload`; run again only when records change; with the word study only those that are explained,
+compared and become pages. Of records that are alike a few are kept, and nothing of the machine; the sums are wrong then, as the
+target makes them right.
 """
 
 import collections
@@ -16,6 +16,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 E2E = os.path.join(HERE, "..", "e2e")
+FOLDER = os.path.join(HERE, "corpus", "recording")
 sys.path.insert(0, E2E)
 
 import codeobj_loads  # noqa: E402 (found only now)
@@ -26,7 +27,8 @@ import region_programs  # noqa: E402
 
 CALL, STRING, EVENT, REGION, OFF_CPU, SPEC, PROCESS, END, CHOICE, CODE_OBJECT = 1, 2, 4, 7, 11, 16, 17, 24, 33, 36
 ALIKE = 3  # records of one kind that are kept; more of calls, events and what they need
-CHUNKS, FORMATS = 2, 3  # the target makes the chunks right; it knows as many formats of reports
+CHUNKS, FORMATS = 2, 3  # the target makes the chunks right; the first so many of its uses are formats of reports
+CHROME, ORT, CSV, EXPLAIN, DIFF, PAGE = 0, 1, 2, 4, 6, 8  # uses, as in fuzz_recording.c
 
 
 def linked(runtime, *options):
@@ -98,11 +100,11 @@ def header(old):
     return old[:16] + struct.pack("<IIII", 32 + len(info), 32, len(info), 0) + info
 
 
-def write(name, form, old, found, target="recording"):
+def write(name, use, old, found):
     body = b"".join(found)
     assert not re.search(rb"/(home|root|work|tmp)/", body), "%s has a path of this machine" % name
-    data = bytes([CHUNKS | form << 2]) + header(old) + b"XPCK" + bytes(20) + body
-    with open(os.path.join(HERE, "corpus", target, name), "wb") as file:
+    data = bytes([CHUNKS | use << 2]) + header(old) + b"XPCK" + bytes(20) + body
+    with open(os.path.join(FOLDER, name), "wb") as file:
         file.write(data)
     print(name, len(data), sorted({record[0] for record in found}))
 
@@ -128,26 +130,26 @@ def some(found, every=10):
 
 
 def studies():
-    """The choices of the target, in turn."""
+    """What is explained, compared or a page."""
     path = os.path.join(harness.scratch(), "slow.xpt")
     result = harness.run([harness.XPUTRACE, "record", "-o", path, "--ops", "--why", "-r", os.path.join(E2E, "slow.json"), "--",
                           harness.workload_path("slow"), "60"], cwd=os.path.dirname(path))
     assert result.status == 0, result.stderr
     with open(path, "rb") as file:
         old, found = records(file.read())
-    for form, name in enumerate(("explain", "explain_sleep", "diff", "diff_twice", "page")):
-        write(name, form, old, list(few(some(found), 10000)), "study")
-    for name in ("jobs", "counters"):
-        with open(os.path.join(HERE, "corpus", "recording", name), "rb") as file:
+    for use, name in ((EXPLAIN, "explain"), (EXPLAIN + 1, "explain_sleep"), (DIFF, "diff"), (DIFF + 1, "diff_twice"), (PAGE, "page")):
+        write(name, use, old, list(few(some(found), 10000)))
+    again = ((EXPLAIN, "explain"), (DIFF, "diff"), (PAGE, "page"))
+    for name, uses in (("jobs", ((CHROME, "chrome"), *again)), ("counters", again), ("operators", ((ORT, "ort"), (CSV, "csv"), (PAGE, "page")))):
+        with open(os.path.join(FOLDER, name), "rb") as file:
             data = file.read()
-        for form, what in ((0, "explain"), (2, "diff"), (4, "page")):
-            with open(os.path.join(HERE, "corpus", "study", what + "_" + name), "wb") as file:
-                file.write(bytes([CHUNKS | form << 2]) + data[1:])
+        for use, what in uses:
+            with open(os.path.join(FOLDER, what + "_" + name), "wb") as file:
+                file.write(bytes([CHUNKS | use << 2]) + data[1:])
 
 
 def main():
-    for target in ("recording", "study"):
-        os.makedirs(os.path.join(HERE, "corpus", target), exist_ok=True)
+    os.makedirs(FOLDER, exist_ok=True)
     if sys.argv[1:] == ["study"]:
         studies()
         return

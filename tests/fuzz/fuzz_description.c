@@ -30,21 +30,33 @@ static void check_code(const struct call_spec *call)
 	require((code->fetch[XPT_CODE_BYTES].type == XPT_TYPE_STRING) == (code->source == XPT_CODE_PATH));
 }
 
+/* A place that can be looked for. */
+static void check_place(const struct call_spec *call)
+{
+	require(!call->symbol_count == (call->locate != LOCATE_SYMBOL && call->locate != LOCATE_OPERATORS));
+	require(!call->probe == (call->locate != LOCATE_PROBE));
+	require(!call->refers_to == (call->locate != LOCATE_REFERENCE));
+	require(!call->callback_of == (call->locate != LOCATE_CALLBACK));
+	require(!call->method_of == (call->locate != LOCATE_VIRTUAL));
+	for (size_t i = 0; i < call->symbol_count; i++)
+		require(*call->symbols[i]);
+}
+
 static void check_call(const struct call_spec *call)
 {
 	const struct xpt_spec *spec = &call->wire;
 
 	require(*call->function);
-	require(call->locate == LOCATE_SLOT || call->symbol_count);
+	check_place(call);
 	require(spec->fetches <= XPT_FETCH_MAX);
 	require(spec->success <= XPT_SUCCESS_NONZERO);
 	for (unsigned int i = 0; i < spec->fetches; i++) {
 		const struct xpt_fetch *fetch = &spec->fetch[i];
 
-		require(fetch->meaning >= XPT_MEANING_PROGRAM && fetch->meaning <= XPT_MEANING_LENGTH);
-		require(fetch->source <= 15 || fetch->source == XPT_SOURCE_RETURN);
+		require(fetch->meaning >= XPT_MEANING_PROGRAM && fetch->meaning <= XPT_MEANING_CALLBACK);
+		require(fetch->source <= 15 || fetch->source >= XPT_SOURCE_RESULT);
 		require(fetch->derefs <= XPT_DEREF_MAX && fetch->type <= XPT_TYPE_STRING);
-		require(fetch->meaning != XPT_MEANING_PROGRAM || i == 0);
+		require(fetch->meaning != XPT_MEANING_PROGRAM || i == 0 || fetch->source == XPT_SOURCE_PROGRAM);
 	}
 	if (spec->flags & XPT_SPEC_BY_PROGRAM)
 		require(spec->fetches && spec->fetch[0].meaning == XPT_MEANING_PROGRAM && !spec->fetch[0].at_return);
@@ -63,9 +75,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		require(!description && said.errors == 1);
 		return 0;
 	}
-	require(!said.errors && description->call_count);
+	require(!said.errors && (description->call_count || description->operators.method_count));
 	for (size_t i = 0; i < description->call_count; i++)
 		check_call(&description->calls[i]);
+	for (size_t i = 0; i < description->operators.method_count; i++)
+		check_call(&description->operators.methods[i].call);
 	for (size_t i = 0; i < description->status_count; i++) {
 		require(description_status(description, description->statuses[i].value, &name) ==
 			description->statuses[i].class);

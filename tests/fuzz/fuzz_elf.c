@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,11 +26,17 @@ static struct call_spec by_symbol[] = {
 	{ .locate = LOCATE_SYMBOL, .symbols = execute, .symbol_count = 2, .function = "execute" },
 	{ .locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1, .function = "load", .wire.index = 1 },
 };
-static struct call_spec by_string[] = { { .locate = LOCATE_REFERENCE,
-					  .refers_to = "a string of the library",
-					  .file = "*",
-					  .function = "string",
-					  .wire.index = 4 } };
+static struct call_spec by_string[] = {
+	{ .locate = LOCATE_REFERENCE,
+	  .refers_to = "a string of the library",
+	  .file = "*",
+	  .function = "string",
+	  .wire.index = 4 },
+	{ .locate = LOCATE_VIRTUAL, .method_of = "rt::Kernel", .slot = 2, .function = "virtual", .wire.index = 5 }
+};
+static struct call_spec by_probe[] = {
+	{ .locate = LOCATE_PROBE, .probe = "lib:step", .function = "step", .wire.index = 6 }
+};
 static struct call_spec by_slot[] = { { .locate = LOCATE_SLOT, .slot = 3, .function = "slot", .wire.index = 2 } };
 static struct call_spec by_sized_slot[] = { { .locate = LOCATE_SLOT, .slot = 2, .function = "sized", .wire.index = 3 } };
 
@@ -52,11 +59,21 @@ static struct description runtimes[] = {
 	  .call_count = 1,
 	  .index = 2,
 	  .table = { .accessor = "get_sized", .slots_offset = 8, .size_offset = 0 } },
-	{ .name = "string", .title = "String", .calls = by_string, .call_count = 1, .index = 3 },
+	{ .name = "string", .title = "String", .calls = by_string, .call_count = 2, .index = 3 },
+	{ .name = "probe", .title = "Probe", .calls = by_probe, .call_count = 1, .index = 4 },
 };
+#define RUNTIMES (sizeof(runtimes) / sizeof(runtimes[0]))
+
+static struct call_spec *const specs[] = { &by_symbol[0], &by_symbol[1], &by_slot[0], &by_sized_slot[0],
+					   &by_string[0], &by_string[1], &by_probe[0] };
 
 static struct method_spec methods[] = { { .slot = 2 }, { .slot = 4 } };
-static const struct operators_spec operators_spec = { .base = "rt::Kernel", .methods = methods, .method_count = 2 };
+static char *operator_names[] = { "_ZN2rt*7Compute*" };
+static struct method_spec functions[] = {
+	{ .call = { .locate = LOCATE_OPERATORS, .symbols = operator_names, .symbol_count = 1, .function = "Compute" } }
+};
+static const struct operators_spec operators_specs[] = { { .base = "rt::Kernel", .methods = methods, .method_count = 2 },
+							 { .methods = functions, .method_count = 1 } };
 
 struct walk {
 	struct elf_file *file;
@@ -74,11 +91,33 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	if (elf_file_offset(walk->file, symbol->address, &offset) == 0)
 		(void)elf_file_address(walk->file, offset, &address);
 	(void)elf_file_relocated(walk->file, symbol->address & ~7ull, &value);
-	(void)site_choose(walk->file, symbol->address, walk->seen & 0x3f, &site);
+	for (unsigned int i = 0; i < 8; i++) {
+		address = symbol->address + i * (walk->seen % 5);
+		if (!site_choose(walk->file, address, walk->seen & 0x3f, &site))
+			require(site.offset >= site.function && site_class_cost(site.class) &&
+				strcmp(site_class_name(site.class), "unknown"));
+		if (!site_choose_after(walk->file, address, &site))
+			require(site.offset >= site.function && site.class != SITE_OPTIMISED);
+	}
 	for (unsigned int i = 1; i < 3; i++)
 		if (api_table_from_file(NULL, walk->file, &runtimes[i].table, symbol->address, &table) == 0)
 			api_table_free(&table);
 	return ++walk->seen == FUNCTIONS_MAX;
+}
+
+static int visit_registered(void *context, __u64 function, const char *name)
+{
+	require(strlen(name) <= 4095 && elf_file_is_executable(context, function));
+	return 0;
+}
+
+static int visit_section(void *context, const struct elf_section *section)
+{
+	char last;
+
+	require(strlen(section->name) <= 63);
+	require(!section->size || !elf_file_read_offset(context, section->offset + section->size - 1, &last, 1));
+	return 0;
 }
 
 /* In this process, though the file may be hostile: what another one reads in it for the collector. */
@@ -125,14 +164,19 @@ static void look_as_mapped(int fd, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct description *list[] = { &runtimes[0], &runtimes[1], &runtimes[2] };
-	struct registry registry = { .runtimes = list, .runtime_count = 3 };
+	struct description *list[RUNTIMES];
+	struct registry registry = { .runtimes = list,
+				     .runtime_count = RUNTIMES,
+				     .specs = (void *)specs,
+				     .spec_count = sizeof(specs) / sizeof(specs[0]) };
 	struct mapped_file mapped = { .path = "input" };
 	struct found_functions found;
 	struct operators operators;
 	struct walk walk = { 0 };
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
+	for (size_t i = 0; i < RUNTIMES; i++)
+		list[i] = &runtimes[i];
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", fd);
@@ -140,8 +184,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		found_functions_free(&found);
 	if (elf_file_open(NULL, mapped.open_path, mapped.path, &walk.file) == 0) {
 		(void)elf_file_each_function(walk.file, visit, &walk);
-		if (operators_find(walk.file, &operators_spec, &operators) == 0)
-			operators_free(&operators);
+		(void)elf_file_each_registered(walk.file, visit_registered, walk.file);
+		(void)elf_file_each_section(walk.file, visit_section, walk.file);
+		for (unsigned int i = 0; i < 2; i++)
+			if (operators_find(walk.file, &operators_specs[i], &operators) == 0)
+				operators_free(&operators);
 		elf_file_close(walk.file);
 	}
 	look_as_mapped(fd, size);

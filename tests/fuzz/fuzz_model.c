@@ -52,6 +52,10 @@ static const struct {
 	{ "region.begin", 0, "\"program\",\"type\":\"u64\"},{\"meaning\":\"name\",\"type\":\"string\"", 1 },
 	{ "region.end", 0, "\"program\",\"type\":\"u64\"", 1 },
 	{ "copy", 2, "\"size\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"u64\"", 2 },
+	{ "operator", 0,
+	  "\"object\",\"type\":\"u64\"},{\"meaning\":\"class\",\"type\":\"u64\"},"
+	  "{\"meaning\":\"program\",\"type\":\"u64\"},{\"meaning\":\"inference\",\"type\":\"u64\"",
+	  4 },
 };
 
 #define SPECS (sizeof(specs) / sizeof(specs[0]))
@@ -507,7 +511,18 @@ static void call_tidy(struct xpt_record_call *call)
 	call->start = call->header.time - ((call->start & 0xff) << STEP_BITS) % (call->header.time + 1);
 	call->values = (uint8_t)specs[call->spec].values;
 	for (i = 0; i < call->values; i++)
-		call->value[i] &= 7;
+		call->value[i] &= call->values == 4 && i == 3 ? 0xfff : 7;
+	if (call->values == 4) /* of an operator: when its inference has begun */
+		call->value[3] <<= STEP_BITS;
+}
+
+static void region_tidy(struct xpt_record_region *region)
+{
+	region->tid &= 3;
+	region->spec %= SPECS;
+	region->handle &= 3;
+	region->name &= 3;
+	region->start = region->header.time - ((region->start & 0xff) << STEP_BITS) % (region->header.time + 1);
 }
 
 static void key_tidy(struct xpt_program_key *key)
@@ -546,6 +561,9 @@ static void record_tidy(struct xpt_record_header *record)
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
 		call_tidy((void *)record);
+		break;
+	case XPT_RECORD_REGION:
+		region_tidy((void *)record);
 		break;
 	case XPT_RECORD_EVENT:
 		event_tidy((void *)record);

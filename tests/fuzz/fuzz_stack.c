@@ -17,7 +17,12 @@
 
 #include "tests/fuzz/require.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 #define TGID 1
+#define MADE 0x20000000 /* where the process has made code, a page */
+#define DEBUG 512	/* in an input: what lies at _PyRuntime */
 
 /* Makes this program one of Python. */
 __attribute__((used, visibility("default"))) char _PyRuntime[4096];
@@ -38,6 +43,17 @@ static int file_with(const void *bytes, size_t size)
 	int descriptor = memfd_create("fuzz", MFD_CLOEXEC);
 
 	require(descriptor >= 0 && write(descriptor, bytes, size) == (ssize_t)size && !lseek(descriptor, 0, SEEK_SET));
+	return descriptor;
+}
+
+/* Of the process: the input, and what Python says of itself where its symbol is. */
+static int memory(const struct input *input)
+{
+	const int descriptor = file_with(input->data, input->size);
+
+	if (input->size > DEBUG)
+		require(pwrite(descriptor, input->data + DEBUG, input->size - DEBUG, (off_t)(uintptr_t)_PyRuntime) ==
+			(ssize_t)(input->size - DEBUG));
 	return descriptor;
 }
 
@@ -73,6 +89,7 @@ static int open_file(void *context, const struct stack_file *file)
 	case STACK_FILE_MAPPED:
 		return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	case STACK_FILE_MEMORY:
+		return memory(input);
 	case STACK_FILE_NAMES:
 		return file_with(input->data, input->size);
 	default:
@@ -96,6 +113,15 @@ static void on_refused(void *context, __u32 tgid, int error)
 {
 	(void)context;
 	require(tgid == TGID && error < 0);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	require(mmap((void *)MADE, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		     0) == (void *)MADE);
+	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The text of a trigger, a NUL byte, and inferences that it gets: eight bytes each, of which the first chooses
- * the program and says whether it failed, the second scales the time since the one before, the rest are times.
+ * the program and says whether it failed, the second scales the time since the one before, the last says whether the states of its
+ * thread are known, the rest are times.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void check_line(const char *line, size_t size)
 
 static void check_condition(const struct trigger_condition *condition)
 {
-	bool one = condition->measure == TRIGGER_LATENCY || condition->measure == TRIGGER_ERROR;
+	bool one = condition->measure <= TRIGGER_ERROR || condition->measure >= TRIGGER_CPU;
 
 	require((condition->measure == TRIGGER_ERROR) == !condition->limit && condition->limit <= TRIGGER_TIME_MAX);
 	require(one ? !condition->window :
@@ -53,6 +54,7 @@ static void run(struct trigger *trigger, const struct trigger_condition *conditi
 		const unsigned char *bytes, size_t size)
 {
 	struct trigger_inference inference;
+	struct model_states states;
 	__u64 now = BEGIN, step, latency;
 	int fires;
 
@@ -64,7 +66,11 @@ static void run(struct trigger *trigger, const struct trigger_condition *conditi
 		inference = (struct trigger_inference){ .program = bytes[0] & 0x7f,
 							.start = now - latency + bytes[7],
 							.end = now,
-							.failed = bytes[0] >> 7 };
+							.failed = bytes[0] >> 7,
+							.states = bytes[7] & 1 ? &states : NULL };
+		states = (struct model_states){
+			.calls = bytes[7] >> 1 & 1, .cpu = latency / 2, .waited = latency / 4, .blocked = latency / 4
+		};
 		fires = trigger_inference(trigger, &inference);
 		require(fires == 0 || fires == 1);
 		if (fires)

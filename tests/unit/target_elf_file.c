@@ -58,9 +58,8 @@ Test(target_elf_file, interpreter)
 	elf_file_close(file);
 }
 
-Test(target_elf_file, build_id_as_readelf)
+static void expect_build_id(const char *path)
 {
-	const char *path = c_library();
 	struct elf_file *file = support_open(path);
 	char command[600], expected[256] = "";
 	FILE *pipe;
@@ -72,6 +71,29 @@ Test(target_elf_file, build_id_as_readelf)
 	pclose(pipe);
 	cr_expect_str_eq(elf_file_build_id(file), expected);
 	elf_file_close(file);
+}
+
+Test(target_elf_file, build_id_as_readelf)
+{
+	expect_build_id(c_library());
+}
+
+/* As Go's linker has it. */
+Test(target_elf_file, build_id_in_no_segment)
+{
+	const char *copy = support_path("segments.so");
+	unsigned char *bytes;
+	Elf64_Phdr *headers;
+	size_t length;
+
+	bytes = support_read(c_library(), &length);
+	headers = (Elf64_Phdr *)(bytes + ((Elf64_Ehdr *)bytes)->e_phoff);
+	for (size_t i = 0; i < ((Elf64_Ehdr *)bytes)->e_phnum; i++)
+		if (headers[i].p_type == PT_NOTE)
+			headers[i].p_type = PT_NULL;
+	support_write(copy, bytes, length);
+	free(bytes);
+	expect_build_id(copy);
 }
 
 Test(target_elf_file, offsets_as_readelf)

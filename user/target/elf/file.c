@@ -302,6 +302,18 @@ static int visit_dynamic(void *context, const void *entry)
 	return 0;
 }
 
+/* Go's linker leaves the note to a section alone. */
+static int visit_note_section(void *context, const struct elf_section *section)
+{
+	struct elf_file *file = context;
+	int stop;
+
+	if (strcmp(section->name, ".note.gnu.build-id") || section->size > NOTE_BYTES_MAX)
+		return 0;
+	stop = elf_file_each_note(file, section->offset, section->size, 4, visit_note, file);
+	return stop < 0 ? stop : 1;
+}
+
 static void read_dynamic(struct elf_file *file, const Elf64_Phdr *header)
 {
 	size_t count = header->p_filesz / sizeof(Elf64_Dyn);
@@ -385,7 +397,10 @@ static int read_headers(struct elf_file *file)
 		if (error)
 			return error;
 	}
-	return file->segment_count ? 0 : -ENOEXEC;
+	if (!file->segment_count)
+		return -ENOEXEC;
+	error = file->build_id[0] ? 0 : elf_file_each_section(file, visit_note_section, file);
+	return error == -ENOMEM ? error : 0;
 }
 
 /* Opening a device or a FIFO has effects; only regular files are. */
