@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import mmap
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,9 +21,11 @@ from harness import (SLOW, TIMEOUT, WAITING, XPUTRACE, Process, Trace, need, pro
                      workload_path)
 
 SLOTS, LIBRARIES, LANES = 512, 4, 2
+NUMBER = 0xffffffff  # the part of a size that counts
 LIBRARIES_MAPPED = 8  # what each process has room for
 SETTLED = 0.3 * SLOW  # seconds until late probes are there: 50 ms are promised on a machine that does nothing else
 ENDED_LATE = 5 * SLOW  # seconds in which a collector ends when all of its targets have
+UNNAMED = re.compile(r"nrt model \d+$")
 REFUSED = 3  # what writing to no tensor answers
 
 
@@ -76,7 +79,7 @@ class Collector:
 
     def __init__(self, kind, process, targets, exact_forks, exact_loads):
         self.kind, self.process = kind, process
-        self.traced = set(targets)
+        self.targets, self.traced = targets, set(targets)
         self.pids = {program.pid: program for program in targets}
         self.exact_forks, self.exact_loads = exact_forks, exact_loads
         self.spans = collections.defaultdict(list)  # (slot, library, lane) to what it has seen, the last one open
@@ -253,8 +256,11 @@ class World:
         for collector in observers:
             collector.follow(child)
             for track in child.tracks():
-                span = self.begin_span(collector, track, child.libraries[track[1]], collector.exact_forks)
-                span.named = any(one.named for one in collector.spans[parent.slot, track[1], track[2]][-1:])
+                above = collector.spans[parent.slot, track[1], track[2]][-1]
+                exact = collector.exact_forks and above.must_from is not None
+                # The probes of a library are there in all of the family, or come; those of a single process when the child has called.
+                late = time.monotonic() + SETTLED if collector.exact_forks else None
+                self.begin_span(collector, track, child.libraries[track[1]], exact, late).named = above.named
 
     def execute(self, program):
         self.note_settled()
@@ -297,11 +303,15 @@ class World:
 
     def attach(self, kind, targets, options):
         """kind: "record", "continuous" or "all". Returns when it says that it has attached."""
+        self.note_settled()
         before = {track: self.counters(track) for program in targets for track in program.tracks()}
+        if kind == "continuous" and any(program in one.traced for one in self.collectors if one.kind == kind for program in targets):
+            self.refuse(targets)
+            return
         pids = ",".join(str(program.pid) for program in targets)
         output = os.path.join(self.folder, "out-%d" % next(self.names))
         if kind == "continuous":
-            process = collectors.Collector("-p", pids, "--window-time", "0", *options, output=output)
+            process = collectors.Collector("-p", pids, "--window-time", "0", *WAITING, *options, output=output)
         else:
             process = Process([need(XPUTRACE, "collector"), "record", "-o", output + ".json", *WAITING, *options,
                                *(["-a"] if kind == "all" else ["-p", pids])])
@@ -314,6 +324,13 @@ class World:
             for track in program.tracks():
                 span = self.begin_span(collector, track, program.libraries[track[1]], True)
                 span.may_from = before[track][1] + 1
+
+    def refuse(self, targets):
+        """A process has one continuous collector, which is named when it is a target of that."""
+        claimed = [program for program in targets if any(program in one.targets for one in self.collectors if one.kind == "continuous")]
+        if claimed:
+            refused = collectors.continuous("start", "-p", claimed[0].pid, "-o", os.path.join(self.folder, "refused"))
+            assert refused.status == 1 and "profiled continuously already" in refused.stderr, refused.stderr
 
     def begin_command(self, options):
         slot, words = self.words()
@@ -375,15 +392,20 @@ def check(collector, trace, spans):
     """The recording has what it must have and nothing that it may not have; spans: all have ended."""
     trace.check()
     losses = trace.losses()
-    if collector.exact_loads and set(losses) == {"late_probes"}:
-        raise Late()
     if collector.torn or any(span.must_to != span.may_to for ones in spans.values() for span in ones):
         losses.pop("open", None)
+    if set(losses) == {"late_probes"}:
+        raise Late()
     assert not losses or collector.kind == "all", "%s: lost: %s" % (collector.kind, losses)
     others = {call.pid for call in trace.calls} - set(collector.pids)
     assert not others or collector.kind == "all", "%s: calls of processes %s" % (collector.kind, others)
     check_writes(collector, trace, spans)
+    check_pairs(collector, trace, spans)
     check_runs(collector, trace, spans)
+
+
+def track_of(call):
+    return call.size >> 40, call.size >> 36 & 15, call.size >> 35 & 1
 
 
 def check_writes(collector, trace, spans):
@@ -392,7 +414,7 @@ def check_writes(collector, trace, spans):
     for call in trace.of("nrt_tensor_write"):
         if call.pid in collector.pids:
             assert call.status == REFUSED and call.size >> 40 == collector.pids[call.pid].slot, call.event
-            found[call.size >> 40, call.size >> 36 & 15, call.size >> 35 & 1].append((call.start, call.size & 0xffffffff))
+            found[track_of(call)].append((call.start, call.size & NUMBER))
     for track in set(found) | set(spans):
         numbers = [number for _, number in sorted(found[track])]
         where = "%s, process %d, library %d, thread %d: " % ((collector.kind,) + track)
@@ -407,6 +429,24 @@ def check_writes(collector, trace, spans):
             assert not seen or seen[-1] - seen[0] + 1 == len(seen), where + "there are holes: %s" % seen
             assert not seen or seen[-1] >= span.must_to, where + "it ends with %d instead of %d" % (seen[-1], span.must_to)
         assert not left, where + "calls that it cannot have seen: %s of %s" % (sorted(left), [one.may() for one in spans.get(track, ())])
+
+
+def check_pairs(collector, trace, spans):
+    """After each write one execution, of the program that the library has, by its name or, where its load need not be known, by its order."""
+    threads = collections.defaultdict(list)
+    for call in trace.of("nrt_tensor_write", "nrt_execute"):
+        if call.pid in collector.pids:
+            threads[call.pid, call.tid].append(call)
+    for thread, calls in threads.items():
+        calls.sort(key=lambda call: call.start)
+        for call, run, after in zip(calls, calls[1:], calls[2:]):
+            if call.function == "nrt_tensor_write":
+                span, = [span for span in spans[track_of(call)] if call.size & NUMBER in span.may()]
+                if call.size & NUMBER in span.must():
+                    assert (run.function, after.function) == ("nrt_execute", "nrt_tensor_write"), "%s: thread %s: %s" % (
+                        collector.kind, thread, [call.event, run.event, after.event])
+                    assert run.status == 0 and (run.program == span.program or not span.named and UNNAMED.match(run.program)), (
+                        "%s: thread %s executes %s instead of %s" % (collector.kind, thread, run.program, span.program))
 
 
 def check_runs(collector, trace, spans):

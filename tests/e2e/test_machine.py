@@ -7,18 +7,20 @@ if it fails, looks for fewer steps that do, XPUTRACE_MACHINE=FROM-TO all of thes
 
 import os
 import random
+import re
 import signal
 import time
 
-from harm import in_kernel
-from harness import cases, paired, wait_until
+from harm import in_kernel, note
+from harness import alone, cases, paired, wait_until
 from machine import LIBRARIES, Late, World
 
 CHOSEN = os.environ.get("XPUTRACE_MACHINE", "")
-GROUPS, EACH, STEPS = 4, 2, 40
+GROUPS, EACH, STEPS = 4, 1, 80
+ALL_PROCESSES = range(1)  # these and no others: they disturb what else runs
 PROGRAMS, COLLECTORS = 7, 3  # at the same time
-WEIGHTS = {"call": 30, "fork": 8, "open": 10, "close": 5, "execute": 4, "spin": 5, "still": 3, "end": 6, "start": 4, "attach": 9,
-           "command": 3, "save": 4, "detach": 5, "replace": 2, "pause": 4}
+WEIGHTS = {"call": 36, "fork": 10, "open": 12, "close": 6, "execute": 4, "spin": 6, "still": 4, "end": 7, "start": 4, "attach": 6,
+           "command": 2, "save": 4, "detach": 4, "replace": 2, "pause": 4}
 LINKS = ((), (), ("--link", "session"), ("--link", "multi"), ("--link", "perf"))
 
 
@@ -157,22 +159,24 @@ def try_steps(steps, all_processes):
     raise AssertionError("probes came late three times")
 
 
-def fails(steps, all_processes):
+def failure(steps, all_processes):
+    """What is wrong, without the numbers; None: nothing is."""
     try:
         try_steps(steps, all_processes)
-    except (AssertionError, OSError):
-        return True
-    return False
+    except (AssertionError, OSError) as error:
+        return re.sub(r"\d+", "", str(error).rpartition(": ")[2])[:40]
+    return None
 
 
 def shrink(steps, all_processes, seconds=120):
-    """Fewer steps that fail as well."""
-    until, size = time.monotonic() + seconds, len(steps) // 2
+    """Fewer steps that fail in the same way."""
+    expected = failure(steps, all_processes)
+    until, size = time.monotonic() + seconds, len(steps) // 2 if expected else 0
     while size and time.monotonic() < until:
         at = 0
         while at < len(steps) and time.monotonic() < until:
             fewer = steps[:at] + steps[at + size:]
-            if fails(fewer, all_processes):
+            if failure(fewer, all_processes) == expected:
                 steps = fewer
             else:
                 at += size
@@ -200,4 +204,10 @@ def numbers(group):
 @paired("expects probes in time")
 def test_sequences(group):
     """A few sequences, or those that are asked for."""
-    print("        %d steps" % sum(check(number, False) for number in numbers(group)))
+    note("%d steps" % sum(check(number, False) for number in numbers(group)))
+
+
+@alone("looks at all processes")
+def test_all_processes():
+    """The same, where some collectors trace all of the machine."""
+    note("%d steps" % sum(check(number, True) for number in ALL_PROCESSES))

@@ -167,7 +167,8 @@ static void execute(char **words)
 /* What has an answer of its own returns true. */
 static bool obey(char *command, char **words)
 {
-	char *word = strtok(command, " "), *first = strtok(NULL, " "), *second = strtok(NULL, " "), *third = strtok(NULL, " ");
+	char *word = strtok(command, " "), *first = strtok(NULL, " "), *second = strtok(NULL, " "),
+	     *third = strtok(NULL, " ");
 	unsigned long number = first ? strtoul(first, NULL, 10) : 0;
 	struct library *library = &libraries[number % LIBRARIES];
 	int status;
