@@ -453,9 +453,11 @@ test-e2e: all workload $(BUILD)/test-code-read $(BUILD)/bench/loop
 	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python victoria-metrics
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
-## test-truth          2,000 random workloads with random options, every figure of every output checked; XPUTRACE_TRUTH=FROM-TO: others
+## test-truth          2,000 random workloads with random options, every figure of every output checked, and 200 random sequences of
+##                     attach, fork, exec, dlopen, save, kill; XPUTRACE_TRUTH=FROM-TO, XPUTRACE_MACHINE=FROM-TO: others
 test-truth: all workload
 	XPUTRACE_TRUTH=$${XPUTRACE_TRUTH:-200-2199} $(PYTHON) tests/e2e/run.py -k 'truth.*'
+	XPUTRACE_MACHINE=$${XPUTRACE_MACHINE:-4-203} $(PYTHON) tests/e2e/run.py -k 'machine.*'
 
 ## test-faults         each system call, write and allocation of each command fails once, an hour or more; as root, with no other
 ##                     collector; FAULTS_OPTIONS="-k record --kind call --seconds 600"

@@ -220,7 +220,7 @@ def held_by(pid):
         names = os.listdir("/proc/%d/fdinfo" % pid)
     for name in names:
         with contextlib.suppress(OSError):  # it has closed this one
-            with open("/proc/%d/fdinfo/%s" % (pid, name), encoding="ascii") as file:
+            with open("/proc/%d/fdinfo/%s" % (pid, name), encoding="ascii", errors="replace") as file:
                 found |= {(line.partition("_id:")[0], int(line.split()[1])) for line in file
                           if line.startswith(("link_id:", "prog_id:"))}
     return found

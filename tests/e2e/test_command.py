@@ -5,8 +5,8 @@ import os
 import signal
 import stat
 
-from harness import (RUNS, SLOW, XPUTRACE, cases, compare, compare_calls, compare_programs, need, record_command, run,
-                     results_in, scratch, workload_path, Trace)
+from harness import (RUNS, SLOW, XPUTRACE, Recorder, cases, compare, compare_calls, compare_programs, need, process_state,
+                     record_command, results_in, run, scratch, wait_until, workload_path, Trace)
 
 RUNTIMES = ("nrt", "qaic", "vaccel", "hip", "cuda", "cudart", "pjrt", "llama")
 
@@ -111,6 +111,19 @@ def test_exit_status_without_environment():
     assert result.status == 7 and "sh ended with status 7" in result.stderr, (result.status, result.stderr)
     assert "warning: no program was run" in result.stderr, result.stderr
     assert Trace(output).complete
+
+
+@cases("command", "own")
+def test_exit_status_of_one_that_left_others(kind):
+    """The recording is stopped when the command has ended, but not what it has begun: its status is known, however late."""
+    recorder = Recorder("--exit-status", kind, "--", "sh", "-c", "sleep 1000 & echo $$ $!; exit 7", wait=False)
+    shell, sleeper = (int(word) for word in recorder.wait_line("stdout", " ").split())
+    wait_until(lambda: process_state(shell) in ("Z", ""), "the command has ended")
+    recorder.signal(signal.SIGINT)
+    os.waitid(os.P_PID, recorder.pid, os.WEXITED | os.WNOWAIT)
+    os.kill(sleeper, signal.SIGKILL)  # it has the pipes of the command
+    assert recorder.wait() == 0, recorder.stderr  # it was stopped before its targets had ended
+    assert "sh ended with status 7" in recorder.stderr, recorder.stderr
 
 
 def test_command_killed():

@@ -177,6 +177,56 @@ Test(model_program_program_names, a_forked_child_has_its_own_programs_with_the_n
 	fixture_free(f);
 }
 
+Test(model_program_program_names, a_child_of_a_child_inherits_what_only_its_first_ancestor_has_used)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "bert", 10, 20);
+	toy_load(f, 6, "gpt", 21, 25);
+	cr_assert_eq(feed_task(f, XPT_TASK_FORK, 2, 1, 30, "worker"), 0);
+	toy_load(f, 7, "late", 31, 32); /* the children do not have it */
+	cr_assert_eq(feed_task(f, XPT_TASK_FORK, 3, 2, 40, "worker"), 0);
+	cr_assert_eq(feed_call(f, call_make(TOY_LOAD, 2, 2, 45, 46, 4, U(6), U(0), U(0), U(0))), 0);
+	toy_execute(f, 3, 5, 50, 60);
+	toy_execute(f, 3, 6, 60, 70);
+	toy_execute(f, 3, 7, 70, 80);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_str_eq(toy_program(f, 3, 5, 0)->name, "bert");
+	cr_assert_str_eq(toy_program(f, 3, 6, 0)->name, "gpt", "its parent has loaded another one after the fork");
+	cr_assert_not(toy_program(f, 3, 7, 0)->named);
+	fixture_free(f);
+}
+
+Test(model_program_program_names, one_that_an_ancestor_had_unloaded_is_not_inherited)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "bert", 10, 20);
+	cr_assert_eq(feed_task(f, XPT_TASK_FORK, 2, 1, 30, "worker"), 0);
+	toy_execute(f, 2, 5, 31, 32);
+	cr_assert_eq(feed_call(f, call_make(TOY_UNLOAD, 2, 2, 33, 34, 1, U(5))), 0);
+	cr_assert_eq(feed_task(f, XPT_TASK_FORK, 3, 2, 40, "worker"), 0);
+	toy_execute(f, 3, 5, 50, 60);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_not(toy_program(f, 3, 5, 0)->named);
+	fixture_free(f);
+}
+
+Test(model_program_program_names, ancestors_beyond_the_limit_are_forgotten)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "bert", 10, 20);
+	for (__u32 child = 2; child <= 12; child++)
+		cr_assert_eq(feed_task(f, XPT_TASK_FORK, child, child - 1, 30 + child, "worker"), 0);
+	toy_execute(f, 12, 5, 50, 60);
+	toy_execute(f, 9, 5, 60, 70);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_str_eq(toy_program(f, 9, 5, 0)->name, "bert", "8 forks back");
+	cr_assert_not(toy_program(f, 12, 5, 0)->named, "11 forks back");
+	fixture_free(f);
+}
+
 Test(model_program_program_names, hostile_strings)
 {
 	static const char name[] = "a\0b\xff\"\n";

@@ -144,6 +144,16 @@ done
 newer "$out/harm/states" "$harm/states.c" "$here/build.sh" ||
 	$cc $flags -o "$out/harm/states" "$harm/states.c"
 
+# Obeys commands, with a runtime that can be unloaded.
+machine=$here/machine
+mkdir -p "$out/machine"
+# shellcheck disable=SC2086
+newer "$out/machine/machine" "$machine"/* "$here/build.sh" || {
+	$cc $flags "$marked" -fPIC -fvisibility=hidden -shared -Wl,--build-id -o "$out/machine/marked.so" "$machine/runtime.c"
+	$cc $flags "$plain" -fPIC -fvisibility=hidden -shared -Wl,--build-id -o "$out/machine/plain.so" "$machine/runtime.c"
+	$cc $flags -o "$out/machine/machine" "$machine/main.c" -ldl -lpthread
+}
+
 # What threads do in its inferences; exported, so that a description finds them.
 # shellcheck disable=SC2086
 newer "$out/states" "$here/states.c" "$here/build.sh" ||

@@ -184,6 +184,15 @@ int processes_describe(struct processes *processes, __u32 tgid, __u64 time, cons
 	return error;
 }
 
+static void ancestors_set(struct process *process, const struct process *parent, __u64 time)
+{
+	unsigned int inherited = parent->ancestor_count < ANCESTORS_MAX ? parent->ancestor_count : ANCESTORS_MAX - 1;
+
+	process->ancestors[0] = (struct ancestor){ parent->view.sort_index, time };
+	memcpy(process->ancestors + 1, parent->ancestors, inherited * sizeof(*parent->ancestors));
+	process->ancestor_count = inherited + 1;
+}
+
 struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 parent, __u64 time, const char *name)
 {
 	struct process *process = processes_find(processes, tgid);
@@ -195,10 +204,8 @@ struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 pa
 	if (!process || process == processes->others)
 		return process;
 	process->view.parent = parent;
-	if (source && source != process) {
-		process->forked_from = source->view.sort_index + 1;
-		process->forked = time;
-	}
+	if (source && source != process)
+		ancestors_set(process, source, time);
 	process_emit(processes, process);
 	return process;
 }
@@ -209,7 +216,7 @@ int processes_exec(struct processes *processes, struct process *process, const c
 
 	if (process == processes->others)
 		return 0;
-	process->forked_from = 0;
+	process->ancestor_count = 0;
 	error = text_set(&process->view.name, name);
 	if (!error)
 		error = text_set(&process->view.command, "");

@@ -50,18 +50,25 @@ static inline bool eviction_settled(__u64 end, __u64 time)
 
 struct cJSON;
 
+#define ANCESTORS_MAX 8
+
+struct ancestor {
+	__u32 index; /* sort index of the process, which may be forgotten */
+	__u64 time;  /* of the fork */
+};
+
 struct process {
-	struct model_process view; /* name and command are owned here */
-	struct map_node node;	   /* by tgid; the newest is found first */
-	struct link link;	   /* of processes.live or processes.gone */
-	struct link programs;	   /* struct program.of_process */
-	__u32 forked_from;	   /* sort index of the process that it was forked from, + 1; 0: none */
-	__u64 forked;		   /* time of that */
-	unsigned int orphans;	   /* programs that may yet get the name of their parent */
-	__u64 exited;		   /* time; 0: not yet */
-	unsigned int counting;	   /* countings that are open: their exact totals are to come */
-	bool totalled;		   /* some have come since it has exited, so they all have */
-	bool forgotten;		   /* dropped by the next processes_forget */
+	struct model_process view;		  /* name and command are owned here */
+	struct map_node node;			  /* by tgid; the newest is found first */
+	struct link link;			  /* of processes.live or processes.gone */
+	struct link programs;			  /* struct program.of_process */
+	struct ancestor ancestors[ANCESTORS_MAX]; /* whose memory it was forked with, the nearest first */
+	unsigned int ancestor_count;		  /* 0 also once it runs another file */
+	unsigned int orphans;			  /* programs that may yet get the name of their parent */
+	__u64 exited;				  /* time; 0: not yet */
+	unsigned int counting;			  /* countings that are open: their exact totals are to come */
+	bool totalled;				  /* some have come since it has exited, so they all have */
+	bool forgotten;				  /* dropped by the next processes_forget */
 };
 
 struct processes {

@@ -140,20 +140,25 @@ struct program *programs_others(struct programs *programs, struct process *proce
 	return program;
 }
 
-/* A child starts with the memory of its parent, and so with what the parent had loaded then. */
+/* A child starts with the memory of its parent, and so with what that or an ancestor of it had loaded then. */
 static int name_inherit(const struct programs *programs, struct program *program)
 {
 	const struct process *process = program->process;
+	const struct ancestor *ancestor;
 	const struct program *source;
+	struct program *last;
 
-	if (!process->forked_from)
-		return 0;
-	source = generation_at(newest(programs, process->forked_from - 1, program->view.runtime_index,
-				      program->view.handle),
-			       process->forked);
-	if (!source || !source->view.named || source->view.loaded > process->forked)
-		return 0;
-	return program_name_after(program, source, NAME_FROM_FORK);
+	for (unsigned int i = 0; i < process->ancestor_count; i++) {
+		ancestor = &process->ancestors[i];
+		last = newest(programs, ancestor->index, program->view.runtime_index, program->view.handle);
+		source = generation_at(last, ancestor->time);
+		if (source && source->view.loaded <= ancestor->time)
+			return source->view.named ? program_name_after(program, source, NAME_FROM_FORK) : 0;
+		/* The handle was another one's before: unloaded, or older than what was loaded after the fork. */
+		if (source ? older(source) != NULL : last != NULL)
+			return 0;
+	}
+	return 0;
 }
 
 /* Counts by handle continue with the newest generation. */

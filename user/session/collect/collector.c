@@ -706,9 +706,9 @@ void collector_explain(const struct collector *collector)
 	attacher_explain(collector->attacher, collector->searched_before, collector->spec_calls);
 }
 
-int collector_command_status(const struct collector *collector)
+int collector_command_status(struct collector *collector)
 {
-	return collector->command.pid ? collector->command.status : -1;
+	return command_reap(&collector->command) ? collector->command.status : -1;
 }
 
 void collector_free(struct collector *collector)

@@ -348,8 +348,8 @@ int collector_work(struct collector *collector);
 void collector_finish(struct collector *collector);
 /* Warns of the user's names that no program in the model has had a use for. After all is delivered. */
 void collector_check_names(struct collector *collector, const struct model *model);
-void collector_explain(const struct collector *collector);	 /* why nothing ran, to the log */
-int collector_command_status(const struct collector *collector); /* as xpt_session_command_status() */
+void collector_explain(const struct collector *collector); /* why nothing ran, to the log */
+int collector_command_status(struct collector *collector); /* as xpt_session_command_status(); now */
 void collector_free(struct collector *collector);
 /* Resumes a waiting thread of the process. False: it was resumed before, at its deadline. */
 bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);
