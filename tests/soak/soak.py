@@ -35,7 +35,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 import harness  # noqa: E402 - the path comes first
 from codeobj_loads import Loads, make, neff  # noqa: E402
 from collectors import Collector  # noqa: E402
-from harm import bpftool, cpu_seconds  # noqa: E402
+from harm import cpu_seconds, links_and_maps, map_entries  # noqa: E402
 from harness import RUNNING, XPUTRACE, Process, entries_of, need, plain_name, results_in, run, scratch, wait_until, workload_path  # noqa: E402
 from operator_toy import description, toy  # noqa: E402
 from region_programs import marks  # noqa: E402
@@ -198,28 +198,6 @@ class Codes:
 
 # ---- the collectors ----
 
-def links_and_maps(pid):
-    """Identifiers of links and maps that its descriptors are."""
-    found = collections.defaultdict(set)
-    for path in glob.glob("/proc/%d/fdinfo/*" % pid):
-        with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
-            for line in file:
-                kind, _, number = line.partition(":\t")
-                if kind in ("link_id", "map_id"):
-                    found[kind].add(int(number))
-    return found
-
-
-def entries(pid):
-    """Number of entries of each hash map, by its name."""
-    found = collections.Counter()
-    for number in links_and_maps(pid)["map_id"]:
-        shown = json.loads(run([bpftool(), "map", "show", "id", str(number), "-j"]).stdout)
-        if "hash" in shown["type"]:
-            found[shown.get("name", str(number))] += len(json.loads(run([bpftool(), "map", "dump", "id", str(number), "-j"]).stdout))
-    return found
-
-
 def sum_by_runtime(pairs):
     sums = collections.Counter()
     for runtime, count in pairs:
@@ -276,7 +254,7 @@ class Watched:
             seen.clear()
             seen.update({"descriptors": len(os.listdir("/proc/%d/fd" % self.pid)), "links": len(found["link_id"]),
                          "threads": len(os.listdir("/proc/%d/task" % self.pid))})
-            seen.update({"entries of " + name: count for name, count in entries(self.pid).items()})
+            seen.update({"entries of " + name: count for name, count in map_entries(self.pid).items()})
             return self.base is None or all(count <= self.base.get(what, 0) for what, count in seen.items())
         deadline = time.monotonic() + SETTLE
         while not held():
