@@ -164,11 +164,11 @@ def coded(path):
 class Loads(Process):
     """code_loads with stand-ins; in a session of its own: what runs in a terminal's foreground is never stopped."""
 
-    def __init__(self, *runtimes, options=(), prefix=(), **settings):
+    def __init__(self, *runtimes, options=(), prefix=(), program=None, **settings):
         names = [LIBRARIES[runtime] for runtime in runtimes]
         for name in names:
             library_path(name)
-        super().__init__([*prefix, workload_path("code_loads"), *options, *names], start_new_session=True, **settings)
+        super().__init__([*prefix, program or workload_path("code_loads"), *options, *names], start_new_session=True, **settings)
         self.inside_pid = json.loads(self.wait_line("stdout", '"ready"'))["pid"]
         self._commands = self._children = 0
         self.continued = 0

@@ -5,6 +5,7 @@ a collector has left in the kernel."""
 import collections
 import contextlib
 import functools
+import glob
 import json
 import os
 import re
@@ -233,6 +234,28 @@ def in_kernel():
         shown = run([bpftool(), kind, "show", "-j"])
         assert shown.status == 0, shown.stderr
         found |= {(kind, one["id"]) for one in json.loads(shown.stdout)}
+    return found
+
+
+def links_and_maps(pid):
+    """Identifiers of links and maps that its descriptors are."""
+    found = collections.defaultdict(set)
+    for path in glob.glob("/proc/%d/fdinfo/*" % pid):
+        with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+            for line in file:
+                kind, _, number = line.partition(":\t")
+                if kind in ("link_id", "map_id"):
+                    found[kind].add(int(number))
+    return found
+
+
+def map_entries(pid):
+    """Number of entries of each hash map, by its name."""
+    found = collections.Counter()
+    for number in links_and_maps(pid)["map_id"]:
+        shown = json.loads(run([bpftool(), "map", "show", "id", str(number), "-j"]).stdout)
+        if "hash" in shown["type"]:
+            found[shown.get("name", str(number))] += len(json.loads(run([bpftool(), "map", "dump", "id", str(number), "-j"]).stdout))
     return found
 
 

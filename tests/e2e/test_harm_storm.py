@@ -5,9 +5,9 @@ import os
 import signal
 import time
 
-from harm import (LONG, Outcome, States, Target, command_status, compare_outcome, cpu_seconds, held_by, in_kernel, members,
+from harm import (LONG, Outcome, States, Target, command_status, compare_outcome, cpu_seconds, held_by, in_kernel, map_entries, members,
                   note, program, record_command, stopped_members, untraced)
-from harness import SLOW, Recorder, cases, wait_until
+from harness import SLOW, XPUTRACE, Process, Recorder, cases, wait_until
 
 ALONE = "measures time"
 SLEEPING = 12000 if LONG else round(3000 / SLOW)
@@ -120,3 +120,25 @@ def test_killed(how):
     assert not stopped, "%d processes are stopped, such as %s" % (len(stopped), sorted(stopped.items())[0])
     assert not left, "left in the kernel: %s" % sorted(left)
     compare_outcome(outcome, words)
+
+
+def test_nothing_is_left():
+    """Children that end before they are followed leave no entry in the kernel's maps: these would be full some day."""
+    target, other = Target(program("storm", "mixed", 100, 10)), Process(["sleep", "1000"])
+    collector = Process([XPUTRACE, "stream", "-p", "%d,%d" % (target.pid, other.pid), "-o", "/dev/null", "--append", "--budget", "none"])
+    collector.wait_line("stderr", "attached", 2)
+    target.go()
+    assert not target.outcome().status
+    left = []
+
+    def is_empty():
+        entries = map_entries(collector.pid)
+        left[:] = [entries["processes"], entries["programs"]]
+        return left[0] <= 1 and not left[1]  # the other one, where it is not of the family
+    try:
+        wait_until(is_empty, "only the entry of the other process", 10 * SLOW)
+    except AssertionError as error:
+        raise AssertionError("entries of processes and programs: %s" % left) from error
+    collector.signal(signal.SIGINT)
+    assert collector.wait() == 0, collector.stderr
+    other.kill()

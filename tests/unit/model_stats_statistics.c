@@ -252,3 +252,61 @@ Test(model_stats_statistics, an_idle_program_costs_less_than_a_kilobyte)
 	cr_assert_lt(after.uordblks - before.uordblks, 1024);
 	statistics_free(statistics);
 }
+
+/* Each of a process's programs and functions has some, and thousands of processes come and go. */
+Test(model_stats_statistics, a_few_values_cost_less_than_half_a_kilobyte)
+{
+	struct statistics *statistics;
+	struct mallinfo2 before, after;
+
+	if (!MEASURES_MEMORY)
+		cr_skip_test("the sanitizer's allocator does not say how much is in use");
+	before = mallinfo2();
+	statistics = statistics_create();
+	for (__u64 i = 0; i < 32; i++)
+		statistics_add(statistics, (__u64)1000 << i);
+	after = mallinfo2();
+	cr_assert_lt(after.uordblks - before.uordblks, 512);
+	statistics_free(statistics);
+}
+
+/* Into bins, out of bins into rows, and where a bin does not hold so many. */
+Test(model_stats_statistics, few_and_many_values_merge_alike)
+{
+	struct statistics *whole = statistics_create(), *merged = statistics_create(), *part;
+	struct statistics_cursor cursor = {};
+	__u64 at_most = 0, value;
+
+	for (unsigned int count = 1; count <= 80; count++) {
+		part = statistics_create();
+		for (unsigned int i = 0; i < count; i++) {
+			value = draw(DISTRIBUTIONS - 1) >> 8;
+			cr_assert_eq(statistics_add(part, value), 0);
+			cr_assert_eq(statistics_add(whole, value), 0);
+		}
+		cr_assert_eq(statistics_merge(merged, part), 0);
+		statistics_free(part);
+		for (unsigned int i = 0; i <= 100; i++)
+			cr_assert_eq(statistics_quantile(merged, i / 100.0), statistics_quantile(whole, i / 100.0));
+	}
+	for (value = 1; value; value *= 2) {
+		cr_assert_geq(statistics_up_to_next(merged, &cursor, value), at_most);
+		at_most = statistics_up_to(whole, value);
+		cr_assert_eq(statistics_up_to(merged, value), at_most);
+	}
+	statistics_free(whole);
+
+	whole = statistics_create();
+	statistics_add(whole, 5);
+	for (unsigned int i = 0; i < 40; i++) { /* 2^40 of them */
+		statistics_free(merged);
+		merged = statistics_create();
+		cr_assert_eq(statistics_merge(merged, whole), 0);
+		cr_assert_eq(statistics_merge(whole, merged), 0);
+	}
+	cr_assert_eq(statistics_count(whole), 1ull << 40);
+	cr_assert_eq(statistics_add(whole, 9), 0);
+	cr_assert_eq(statistics_up_to(whole, 8), 1ull << 40);
+	statistics_free(whole);
+	statistics_free(merged);
+}

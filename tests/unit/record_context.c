@@ -2,6 +2,7 @@
 #include "record_made.h"
 
 #include <stdint.h>
+#include <time.h>
 
 #include "record/context.h"
 
@@ -233,6 +234,32 @@ static void tell(struct past *past, __u64 time, __u64 handle, const char *text)
 	}
 	cr_assert_eq(past_add(past, &reported, bytes.data), 0);
 	text_free(&bytes);
+}
+
+/* Processes leave a window when they are a window old; what happened to programs since is pending all that time. */
+Test(record_context, past_takes_old_tasks_behind_many_changes_at_once)
+{
+	const unsigned int many = 60000;
+	struct text bytes = {};
+	struct past past;
+	clock_t begin;
+
+	past_init(&past, SIZE_MAX);
+	for (unsigned int i = 0; i < many; i++)
+		tell(&past, 1000000 + i, i, NULL);
+	begin = clock();
+	for (unsigned int i = 0; i < many; i++) {
+		text_free(&bytes);
+		stream_task(&bytes, XPT_TASK_EXIT, 2, 0, 1 + i);
+		cr_assert_eq(past_take(&past, (const void *)bytes.data), 0);
+	}
+	/* Searched from the end, each would pass by all changes: that is 3.6e9 steps. */
+	cr_assert_lt(clock() - begin, 2 * CLOCKS_PER_SEC);
+	cr_assert_eq(past_settle(&past, many), 0);
+	cr_assert(link_alone(&past.waiting[PAST_TASKS]));
+	cr_assert(!link_alone(&past.waiting[PAST_PROGRAMS]));
+	text_free(&bytes);
+	past_free(&past);
 }
 
 /* A release with an earlier time than that of a load that was reported before it. */

@@ -124,6 +124,8 @@ void kern_forget_callers(struct kern *kern, pid_t tgid);
 /* Where the Python frames of a process are, for its stacks; NULL: it has none. */
 void kern_set_python(struct kern *kern, pid_t tgid, const struct xpt_python *python);
 int kern_follow(struct kern *kern, pid_t tgid); /* its children, programs and end are reported */
+/* The same as its end, which the kernel side has not seen where it came before kern_follow(). */
+void kern_unfollow(struct kern *kern, pid_t tgid);
 /* Whether it is followed, or a member of the family, and has not ended: another process may have its number since. */
 bool kern_follows(const struct kern *kern, pid_t tgid);
 /*

@@ -254,6 +254,13 @@ int kern_follow(struct kern *kern, pid_t tgid)
 	return map_set(kern->main->maps.processes, tgid, &one);
 }
 
+void kern_unfollow(struct kern *kern, pid_t tgid)
+{
+	__u32 key = tgid;
+
+	bpf_map_delete_elem(bpf_map__fd(kern->main->maps.processes), &key);
+}
+
 /*
  * How often the kernel has not run the program, as it was running already on that CPU: in what an interrupt had taken over, or,
  * since Linux 7.0, what another thread had.

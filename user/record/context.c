@@ -564,6 +564,7 @@ int context_restore(struct context *context, const struct text *text)
 
 struct waiting {
 	struct link link;
+	__u64 order;		   /* among those of the same time */
 	struct past_change change; /* with its record behind it */
 	struct xpt_record_header record[];
 };
@@ -572,7 +573,8 @@ void past_init(struct past *past, size_t room)
 {
 	*past = (struct past){};
 	context_init(&past->context, room);
-	link_init(&past->waiting);
+	for (unsigned int i = 0; i < PAST_KINDS; i++)
+		link_init(&past->waiting[i]);
 }
 
 static void waiting_drop(struct past *past, struct waiting *waiting)
@@ -586,23 +588,56 @@ void past_free(struct past *past)
 {
 	struct waiting *waiting, *next;
 
-	link_for_each_safe(waiting, next, &past->waiting, link)
-		waiting_drop(past, waiting);
+	for (unsigned int i = 0; i < PAST_KINDS; i++)
+		link_for_each_safe(waiting, next, &past->waiting[i], link)
+			waiting_drop(past, waiting);
 	context_free(&past->context);
 }
 
-/* They come nearly in order. */
+/* Places in the lists, behind which is what comes next. */
+struct past_places {
+	const struct link *at[PAST_KINDS];
+};
+
+static struct past_places past_begin(const struct past *past)
+{
+	return (struct past_places){ { &past->waiting[PAST_PROGRAMS], &past->waiting[PAST_TASKS] } };
+}
+
+/* What comes next in both together, where the places move to. NULL: nothing. */
+static struct waiting *past_next(const struct past *past, struct past_places *places)
+{
+	struct waiting *first = NULL, *other;
+	unsigned int kind = 0;
+
+	for (unsigned int i = 0; i < PAST_KINDS; i++) {
+		if (places->at[i]->next == &past->waiting[i])
+			continue;
+		other = container_of(places->at[i]->next, struct waiting, link);
+		if (first && (first->change.time < other->change.time ||
+			      (first->change.time == other->change.time && first->order < other->order)))
+			continue;
+		first = other;
+		kind = i;
+	}
+	if (first)
+		places->at[kind] = &first->link;
+	return first;
+}
+
 int past_add(struct past *past, const struct past_change *change, const void *record)
 {
+	const bool task = change->size && ((const struct xpt_record_header *)record)->kind == XPT_RECORD_TASK;
+	struct link *list = &past->waiting[task ? PAST_TASKS : PAST_PROGRAMS], *before = list->previous;
 	struct waiting *waiting = malloc(sizeof(*waiting) + change->size);
-	struct link *before = past->waiting.previous;
 
 	if (!waiting)
 		return -ENOMEM;
 	waiting->change = *change;
+	waiting->order = past->added++;
 	if (change->size)
 		memcpy(waiting->record, record, change->size);
-	while (before != &past->waiting && container_of(before, struct waiting, link)->change.time > change->time)
+	while (before != list && container_of(before, struct waiting, link)->change.time > change->time)
 		before = before->previous;
 	link_append(before->next, &waiting->link);
 	past->waiting_bytes += sizeof(*waiting) + change->size;
@@ -624,14 +659,14 @@ static int happen(struct past *past, const struct waiting *waiting)
 
 unsigned int past_settle(struct past *past, __u64 time)
 {
-	struct waiting *waiting, *next;
+	struct past_places begin = past_begin(past);
+	struct waiting *waiting;
 	unsigned int failed = 0;
 
-	link_for_each_safe(waiting, next, &past->waiting, link) {
-		if (waiting->change.time > time)
-			break;
+	while ((waiting = past_next(past, &begin)) && waiting->change.time <= time) {
 		failed += !!happen(past, waiting);
 		waiting_drop(past, waiting);
+		begin = past_begin(past);
 	}
 	return failed;
 }
@@ -649,10 +684,11 @@ unsigned int past_take(struct past *past, const struct xpt_record_header *record
 
 int past_save(const struct past *past, struct past_copy *copy)
 {
-	context_save(&past->context, &copy->entries);
-	for (const struct link *link = past->waiting.next; link != &past->waiting; link = link->next) {
-		const struct waiting *waiting = container_of(link, struct waiting, link);
+	struct past_places places = past_begin(past);
+	const struct waiting *waiting;
 
+	context_save(&past->context, &copy->entries);
+	while ((waiting = past_next(past, &places))) {
 		text_bytes(&copy->changes, &waiting->change, sizeof(waiting->change));
 		text_bytes(&copy->changes, waiting->record, waiting->change.size);
 	}

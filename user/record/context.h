@@ -77,10 +77,14 @@ struct past_change {
 	__u16 size;
 };
 
+/* Each kind comes nearly in order of time; the two of them do not, as one of them may come a window later. */
+enum past_kind { PAST_PROGRAMS, PAST_TASKS, PAST_KINDS };
+
 struct past {
 	struct context context;
-	struct link waiting; /* what happened later to programs and processes, in order of time */
+	struct link waiting[PAST_KINDS]; /* what happened later to programs and processes, in order of time */
 	size_t waiting_bytes;
+	__u64 added; /* so far */
 };
 
 /* As a copy: entries of the context, and changes with their records. Zero it to begin with. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * main TEXT RUNS THREADS: a program and a stream for each thread, which waits for the stream at its end; and one line
- * of JSON that says what was executed.
+ * main TEXT RUNS THREADS [wait]: a program and a stream for each thread, which waits for the stream at its end; and one line
+ * of JSON that says what was executed. wait: prints {"ready"...} and begins with a line.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -39,13 +39,18 @@ static void print_launched(const Run &run)
 
 int main(int argc, char **argv)
 {
-	int runs = argc == 4 ? atoi(argv[2]) : 0, threads = runs ? atoi(argv[3]) : 0;
+	int runs = argc == 4 || argc == 5 ? atoi(argv[2]) : 0, threads = runs ? atoi(argv[3]) : 0;
 	std::vector<Run> made(threads);
 	std::vector<Program *> programs;
 	std::vector<std::thread> running;
 	std::vector<long> tids(threads);
 	void *context, *module, *functions[2];
 
+	if (argc == 5) {
+		printf("{\"ready\":true,\"pid\":%d}\n", getpid());
+		fflush(stdout);
+		getchar();
+	}
 	for (int i = 0; i < threads; i++)
 		programs.push_back(toy_load(argv[1]));
 	cuInit(0);

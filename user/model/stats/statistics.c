@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/options.h"
 
@@ -16,12 +17,25 @@
 #define COLUMNS (1 << COLUMN_BITS)
 #define ROWS (64 - COLUMN_BITS + 1)
 
+/*
+ * Most programs and functions of short processes have few values: as long as these lie in no more than so many columns, each
+ * column is a bin by itself, and no row is there. A bin takes 8 bytes, a row 512.
+ */
+#define BINS_MAX 32
+
+struct bin {
+	__u32 place; /* row * COLUMNS + column; they are in the order of that */
+	__u32 count;
+};
+
 struct statistics {
 	unsigned __int128 sum;
 	unsigned __int128 squares; /* sum of the squares, modulo 2^128 ... */
 	__u64 squares_carry;	   /* ... and how often it went over; sums of integers merge without rounding */
 	__u64 count, min, max;
-	__u64 binned; /* values in the histogram: less than count only after memory ran out */
+	__u64 binned;	  /* values in the histogram: less than count only after memory ran out */
+	struct bin *bins; /* NULL: it is in rows, or empty */
+	__u8 bin_count, bin_room;
 	__u64 (*rows)[COLUMNS];
 	__u8 row_count;
 	__u8 row_slot[ROWS]; /* 1 + index in rows; 0: the row has no value yet */
@@ -36,6 +50,7 @@ void statistics_free(struct statistics *statistics)
 {
 	if (!statistics)
 		return;
+	free(statistics->bins);
 	free(statistics->rows);
 	free(statistics);
 }
@@ -77,6 +92,97 @@ static __u64 *row_get(struct statistics *statistics, unsigned int row)
 	return statistics->rows[statistics->row_slot[row] - 1];
 }
 
+/* Makes rows of the bins. -ENOMEM: they stay. */
+static int make_rows(struct statistics *statistics)
+{
+	unsigned int i;
+
+	for (i = 0; i < statistics->bin_count; i++) {
+		if (row_get(statistics, statistics->bins[i].place / COLUMNS))
+			continue;
+		free(statistics->rows);
+		statistics->rows = NULL;
+		statistics->row_count = 0;
+		memset(statistics->row_slot, 0, sizeof(statistics->row_slot));
+		return -ENOMEM;
+	}
+	for (i = 0; i < statistics->bin_count; i++)
+		row_get(statistics, statistics->bins[i].place /
+					    COLUMNS)[statistics->bins[i].place % COLUMNS] = statistics->bins[i].count;
+	free(statistics->bins);
+	statistics->bins = NULL;
+	statistics->bin_count = statistics->bin_room = 0;
+	return 0;
+}
+
+/* The bin at the place; made when there is none. NULL: there is no room. */
+static struct bin *bin_get(struct statistics *statistics, __u32 place)
+{
+	unsigned int at = statistics->bin_count, room = statistics->bin_room;
+	struct bin *bins;
+
+	while (at && statistics->bins[at - 1].place >= place)
+		at--;
+	if (at < statistics->bin_count && statistics->bins[at].place == place)
+		return &statistics->bins[at];
+	if (statistics->bin_count == BINS_MAX)
+		return NULL;
+	if (statistics->bin_count == room) {
+		room = room ? room * 2 : 4;
+		bins = realloc(statistics->bins, room * sizeof(*bins));
+		if (!bins)
+			return NULL;
+		statistics->bins = bins;
+		statistics->bin_room = (__u8)room;
+	}
+	memmove(&statistics->bins[at + 1], &statistics->bins[at], (statistics->bin_count - at) * sizeof(*bins));
+	statistics->bins[at] = (struct bin){ .place = place };
+	statistics->bin_count++;
+	return &statistics->bins[at];
+}
+
+static int binned_add(struct statistics *statistics, unsigned int row, unsigned int column, __u64 count)
+{
+	struct bin *bin = statistics->row_count ? NULL : bin_get(statistics, row * COLUMNS + column);
+	__u64 *counts;
+
+	if (bin && count <= UINT32_MAX - bin->count) {
+		bin->count += (__u32)count;
+	} else {
+		if (!statistics->row_count && make_rows(statistics))
+			return -ENOMEM;
+		counts = row_get(statistics, row);
+		if (!counts)
+			return -ENOMEM;
+		counts[column] += count;
+	}
+	statistics->binned += count;
+	return 0;
+}
+
+/* Moves the place on to the first that has values, from there on. False: there are none. */
+static bool binned_next(const struct statistics *statistics, unsigned int *row, unsigned int *column, __u64 *count)
+{
+	const struct bin *bin;
+
+	for (unsigned int i = 0; i < statistics->bin_count; i++) {
+		bin = &statistics->bins[i];
+		if (bin->place < *row * COLUMNS + *column)
+			continue;
+		*row = bin->place / COLUMNS;
+		*column = bin->place % COLUMNS;
+		*count = bin->count;
+		return true;
+	}
+	for (; *row < ROWS; (*row)++, *column = 0)
+		for (; statistics->row_slot[*row] && *column < COLUMNS; (*column)++) {
+			*count = statistics->rows[statistics->row_slot[*row] - 1][*column];
+			if (*count)
+				return true;
+		}
+	return false;
+}
+
 static void squares_add(struct statistics *statistics, unsigned __int128 squares)
 {
 	statistics->squares += squares;
@@ -86,7 +192,6 @@ static void squares_add(struct statistics *statistics, unsigned __int128 squares
 int statistics_add(struct statistics *statistics, __u64 value)
 {
 	unsigned int row = row_of(value);
-	__u64 *counts = row_get(statistics, row);
 
 	if (!statistics->count || value < statistics->min)
 		statistics->min = value;
@@ -95,19 +200,14 @@ int statistics_add(struct statistics *statistics, __u64 value)
 	statistics->count++;
 	statistics->sum += value;
 	squares_add(statistics, (unsigned __int128)value * value);
-	if (!counts)
-		return -ENOMEM;
-	counts[column_of(value, row)]++;
-	statistics->binned++;
-	return 0;
+	return binned_add(statistics, row, column_of(value, row), 1);
 }
 
 int statistics_merge(struct statistics *into, const struct statistics *from)
 {
 	unsigned int row, column;
-	const __u64 *counts;
-	__u64 *target;
 	int error = 0;
+	__u64 count;
 
 	if (!from->count)
 		return 0;
@@ -119,20 +219,8 @@ int statistics_merge(struct statistics *into, const struct statistics *from)
 	into->sum += from->sum;
 	squares_add(into, from->squares);
 	into->squares_carry += from->squares_carry;
-	for (row = 0; row < ROWS; row++) {
-		if (!from->row_slot[row])
-			continue;
-		counts = from->rows[from->row_slot[row] - 1];
-		target = row_get(into, row);
-		if (!target) {
-			error = -ENOMEM;
-			continue;
-		}
-		for (column = 0; column < COLUMNS; column++) {
-			target[column] += counts[column];
-			into->binned += counts[column];
-		}
-	}
+	for (row = column = 0; binned_next(from, &row, &column, &count); column++)
+		error = binned_add(into, row, column, count) ?: error;
 	return error;
 }
 
@@ -218,8 +306,7 @@ static __u64 clamp(const struct statistics *statistics, __u64 value)
 __u64 statistics_quantile(const struct statistics *statistics, double quantile)
 {
 	unsigned int row, column;
-	__u64 rank, seen = 0;
-	const __u64 *counts;
+	__u64 rank, count, seen = 0;
 	double place;
 
 	if (!(quantile > 0))
@@ -232,35 +319,26 @@ __u64 statistics_quantile(const struct statistics *statistics, double quantile)
 	rank = place < 1 ? 1 : (__u64)place;
 	if (rank == 1)
 		return statistics->min;
-	for (row = 0; row < ROWS; row++) {
-		if (!statistics->row_slot[row])
-			continue;
-		counts = statistics->rows[statistics->row_slot[row] - 1];
-		for (column = 0; column < COLUMNS; column++) {
-			seen += counts[column];
-			if (seen >= rank)
-				return clamp(statistics, column_middle(row, column));
-		}
+	for (row = column = 0; binned_next(statistics, &row, &column, &count); column++) {
+		seen += count;
+		if (seen >= rank)
+			return clamp(statistics, column_middle(row, column));
 	}
 	return statistics->max;
 }
 
 __u64 statistics_up_to_next(const struct statistics *statistics, struct statistics_cursor *cursor, __u64 value)
 {
+	__u64 count;
+
 	if (!statistics->count || value < statistics->min)
 		return 0;
 	if (value >= statistics->max)
 		return statistics->count;
-	for (; cursor->row < ROWS; cursor->row++, cursor->column = 0) {
-		const unsigned int slot = statistics->row_slot[cursor->row];
-
-		for (; slot && cursor->column < COLUMNS; cursor->column++) {
-			if (column_middle(cursor->row, cursor->column) > value)
-				return cursor->seen;
-			cursor->seen += statistics->rows[slot - 1][cursor->column];
-		}
-		if (!slot && column_middle(cursor->row, 0) > value)
+	for (; binned_next(statistics, &cursor->row, &cursor->column, &count); cursor->column++) {
+		if (column_middle(cursor->row, cursor->column) > value)
 			break;
+		cursor->seen += count;
 	}
 	return cursor->seen;
 }

@@ -237,7 +237,8 @@ struct followed {
 	struct map_node node; /* by tgid */
 	struct link link;
 	pid_t tgid;
-	bool announced;			  /* its PROCESS record has been emitted */
+	bool announced; /* its PROCESS record has been emitted */
+	bool called;	/* a thread of it has made a traced call; it may have ended before it could be announced */
 	struct attacher_scanned attached; /* when it was attached to */
 	unsigned int missed;		  /* deadlines in a row */
 	__u64 cpu;			  /* ns that it had run, as the budget has read last; 0: it has not */

@@ -156,8 +156,9 @@ static void forget(struct collector *collector, pid_t tgid)
 	budget_forget(collector->budget, followed);
 	attacher_forget(collector->attacher, tgid);
 	kern_family_remove(collector->kern, tgid);
+	kern_unfollow(collector->kern, tgid);
 	/* One that has called nothing has left nothing. */
-	if (followed->announced) {
+	if (followed->announced || followed->called) {
 		records_totals(collector, tgid);
 		kern_forget_callers(collector->kern, tgid);
 		records_forget_told(collector, tgid);
@@ -561,6 +562,8 @@ static void on_thread(struct collector *collector, const struct xpt_record_task 
 		if (!kern_family_has(collector->kern, task->header.tgid))
 			kern_follow(collector->kern, task->header.tgid);
 	}
+	if (followed)
+		followed->called = true;
 	if (followed && !followed->announced) {
 		admit(collector, task->header.tgid);
 		announce(collector, followed, task->header.time);

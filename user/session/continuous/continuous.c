@@ -18,7 +18,7 @@
 
 #define SAMPLE_MAX 1000000u
 #define NAME_MAX_LENGTH 64
-#define KEEP_RELEASED 1024 /* ended programs and processes */
+#define KEEP_RELEASED 256 /* ended programs and processes */
 
 /* ---- options ---- */
 

@@ -16,7 +16,7 @@
 #include "session/core/output.h"
 #include "session/core/session.h"
 
-#define KEEP_RELEASED 1024 /* ended programs and processes that may yet get counts */
+#define KEEP_RELEASED 256 /* ended programs and processes that may yet get counts */
 /* Grace period of a reading: records may reach their ring a little after their time. */
 #define GRACE 2000000ull /* ns */
 
