@@ -155,6 +155,8 @@ static int find(const char *path, struct folder *folder, struct folder_place *pl
 {
 	int error;
 
+	place->above = -1;
+	place->name[0] = '\0';
 	*folder = (struct folder){ .path = (char *)path, .uid = owner_user, .descriptor = -1 };
 	if (!*path)
 		return -ENOENT;
