@@ -353,7 +353,7 @@ int output_end(struct output_file *file, int error)
 		error = error ?: put_in_place(file);
 		if (error)
 			unlinkat(file->directory, file->temporary, 0);
-	} else if (file->path) {
+	} else if (file->path && opener) {
 		int ended = opener(opener_context, file->path, error ? O_EXCL : O_CREAT | O_EXCL | O_TRUNC);
 
 		error = error ?: ended;
