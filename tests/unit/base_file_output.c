@@ -70,6 +70,19 @@ static int opened(const char *path)
 	return 0;
 }
 
+/* A file with that text in the place of the path. */
+static int replaced(const char *path, const char *text, bool over)
+{
+	struct output_file file;
+	int error = output_temporary(path, &file);
+
+	if (error)
+		return error;
+	file.over = over;
+	cr_expect_eq(write(file.descriptor, text, strlen(text)), (ssize_t)strlen(text));
+	return output_end(&file, 0);
+}
+
 Test(base_file_output, new_and_old_files)
 {
 	char path[PATH_SIZE];
@@ -193,33 +206,88 @@ Test(base_file_output, the_owner)
 	cr_expect_eq(opened(in_folder("ours")), 0);
 	cr_expect_eq(look(in_folder("ours.old")).st_uid, 0, "only what is created is given away");
 	cr_expect_eq(look(in_folder("ours")).st_uid, STRANGER);
-	put(in_folder("new"), "temporary");
-	cr_expect_eq(output_replace(in_folder("new"), in_folder("fresh")), 0);
-	put(in_folder("new"), "again");
-	cr_expect_eq(output_replace(in_folder("new"), in_folder("fresh")), 0);
+	cr_expect_eq(replaced(in_folder("fresh"), "temporary", false), 0);
+	cr_expect_eq(replaced(in_folder("fresh"), "again", false), 0);
 	cr_expect_eq(look(in_folder("fresh")).st_size, 5);
+	cr_expect_eq(look(in_folder("fresh")).st_uid, STRANGER);
 	cr_expect_eq(look(in_folder("fresh.old")).st_size, 9);
+	cr_expect_eq(replaced(in_folder("fresh"), "over", true), 0);
+	cr_expect_eq(look(in_folder("fresh")).st_size, 4);
+	cr_expect_eq(look(in_folder("fresh.old")).st_size, 9, "it was not kept");
 }
 
 Test(base_file_output, a_temporary_file_is_new_and_private)
 {
-	char *first, *second;
-	struct stat status;
-	int a = output_temporary(in_folder("r.csv"), &first);
-	int b = output_temporary(in_folder("r.csv"), &second);
+	struct output_file first, second;
+	char name[NAME_MAX + 1];
 
-	cr_assert_geq(a, 0);
-	cr_assert_geq(b, 0);
-	cr_assert_str_neq(first, second);
-	cr_assert_eq(strncmp(first, in_folder("r.csv."), strlen(in_folder("r.csv."))), 0, "%s", first);
-	cr_assert_eq(fstat(a, &status), 0);
-	cr_assert_eq(status.st_mode & 07777, 0600);
-	close(a);
-	close(b);
-	free(first);
-	free(second);
+	cr_assert_eq(output_temporary(in_folder("r.csv"), &first), 0);
+	cr_assert_eq(output_temporary(in_folder("r.csv"), &second), 0);
+	cr_assert_str_neq(first.temporary, second.temporary);
+	cr_assert_eq(strncmp(first.temporary, "r.csv.", 6), 0, "%s", first.temporary);
+	cr_assert_eq(look(in_folder(first.temporary)).st_mode & 07777, 0600);
+	strcpy(name, first.temporary);
+	cr_assert_eq(output_end(&first, -EINTR), -EINTR);
+	cr_assert_eq(access(in_folder(name), F_OK), -1);
+	cr_assert_eq(access(in_folder("r.csv"), F_OK), -1);
+	cr_assert_eq(output_end(&second, 0), 0);
+	cr_assert_eq(look(in_folder("r.csv")).st_mode & 07777, 0600);
 	cr_assert_eq(output_temporary(in_folder("missing/r.csv"), &first), -ENOENT);
-	cr_assert_null(first);
+	cr_assert_eq(first.descriptor, -1);
+	memset(name, 'a', NAME_MAX);
+	name[NAME_MAX] = '\0';
+	cr_assert_eq(chdir(folder), 0);
+	cr_assert_eq(output_temporary(name, &first), -ENAMETOOLONG);
+}
+
+/* In a directory of a stranger, who puts there what would lead elsewhere. */
+static void expect_whole_files_refuse(const char *name, int expected)
+{
+	struct output_file file = { .descriptor = -1 };
+	int error = output_begin(in_folder(name), &file);
+
+	cr_expect_eq(error, expected, "%s: %s", name, strerror(-error));
+	if (!error)
+		output_end(&file, -ECANCELED);
+	error = expected == -ELOOP ? output_temporary(in_folder(name), &file) : replaced(in_folder(name), "new", true);
+	cr_expect_eq(error, expected, "%s, temporary: %s", name, strerror(-error));
+}
+
+Test(base_file_output, strangers_and_whole_files)
+{
+	struct output_file file;
+
+	if (geteuid())
+		cr_skip_test("only root can make files of others");
+	cr_assert_eq(mkdir(in_folder("secret"), 0755), 0);
+	put(in_folder("secret/file"), "secret");
+	cr_assert_eq(mkdir(in_folder("home"), 0755), 0);
+	cr_assert_eq(chown(in_folder("home"), STRANGER, STRANGER), 0);
+	for (int i = 0; i < 4; i++) {
+		static const char *const names[] = { "home/link", "home/directory", "home/device", "home/dangling" };
+		static const char *const targets[] = { "../secret/file", "../secret", "/dev/zero", "../secret/new" };
+
+		cr_assert_eq(symlink(targets[i], in_folder(names[i])), 0);
+		cr_assert_eq(lchown(in_folder(names[i]), STRANGER, STRANGER), 0);
+	}
+	cr_assert_eq(mkfifo(in_folder("home/pipe"), 0666), 0);
+	cr_assert_eq(chown(in_folder("home/pipe"), STRANGER, STRANGER), 0);
+	cr_assert_eq(link(in_folder("secret/file"), in_folder("home/second")), 0);
+	expect_whole_files_refuse("home/link", -ELOOP);
+	expect_whole_files_refuse("home/directory/new", -ELOOP);
+	expect_whole_files_refuse("home/device", -ELOOP);
+	expect_whole_files_refuse("home/dangling", -ELOOP);
+	expect_whole_files_refuse("home/pipe", -EPERM);
+	expect_whole_files_refuse("home/second", -EPERM);
+	/* The directory becomes a link while the file is written. */
+	cr_assert_eq(output_begin(in_folder("home/new"), &file), 0);
+	cr_assert_eq(rename(in_folder("home"), in_folder("moved")), 0);
+	cr_assert_eq(symlink("secret", in_folder("home")), 0);
+	cr_expect_eq(output_end(&file, 0), 0);
+	cr_expect_eq(look(in_folder("moved/new")).st_uid, 0);
+	cr_expect_eq(access(in_folder("secret/new"), F_OK), -1);
+	cr_expect_eq(look(in_folder("secret/file")).st_size, 6);
+	cr_expect_eq(access(in_folder("secret/file.old"), F_OK), -1);
 }
 
 Test(base_file_output, who_called_sudo)

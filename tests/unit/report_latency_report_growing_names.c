@@ -2,6 +2,7 @@
 #include "report/latency/report_document.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "report_profile.h"
 
@@ -35,14 +36,14 @@ Test(report_latency_report_growing_names, shifting_fills_the_first_gap)
 	write_content(in_folder("r.1"), "one");
 	write_content(in_folder("r.2"), "two");
 	write_content(in_folder("r.4"), "four");
-	cr_assert_eq(report_names_shift(in_folder("r")), 0);
+	cr_assert_eq(report_names_shift(AT_FDCWD, in_folder("r")), 0);
 	expect_names("r.1 r.2 r.3 r.4");
 	expect_content(in_folder("r.1"), "new");
 	expect_content(in_folder("r.2"), "one");
 	expect_content(in_folder("r.3"), "two");
 	expect_content(in_folder("r.4"), "four");
 	/* Nothing to move is no error: somebody may have taken it away. */
-	cr_assert_eq(report_names_shift(in_folder("r")), 0);
+	cr_assert_eq(report_names_shift(AT_FDCWD, in_folder("r")), 0);
 	expect_content(in_folder("r.5"), "four");
 	expect_names("r.2 r.3 r.4 r.5");
 }

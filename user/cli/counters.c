@@ -17,6 +17,7 @@
 
 #include "base/core/clock.h"
 #include "base/file/file.h"
+#include "base/file/output.h"
 #include "base/file/tailed_file.h"
 #include "cli/commands.h"
 
@@ -455,11 +456,11 @@ static struct counters_reading reading_of(const struct counters_context *counter
 }
 
 /* Names and paths may have anything in them. */
-static int report_error(const char *what, int error)
+static int report_error(const char *what, const char *reason, int error)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), "%s: %s", what, strerror(-error));
+	snprintf(text, sizeof(text), "%.300s: %s", what, reason);
 	print_message(NULL, XPT_LOG_ERROR, text);
 	return error;
 }
@@ -473,7 +474,7 @@ static int flush_stdout(void)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
-	return report_error("standard output", errno ? -errno : -EIO);
+	return report_error("standard output", strerror(errno ?: EIO), errno ? -errno : -EIO);
 }
 
 static int show(struct counters_context *counters)
@@ -482,7 +483,7 @@ static int show(struct counters_context *counters)
 	int error = counters->file.path ? counters_file_add(&counters->file, &reading) : 0;
 
 	if (error)
-		return report_error(counters->file.path, error);
+		return report_error(counters->file.path, output_reason(error), error);
 	if (counters->quiet || !counters->every || writes_to_stdout(counters))
 		return 0;
 	if (!counters->live) {
@@ -595,7 +596,7 @@ static int release_command(struct counters_context *counters, int channel)
 		return -errno;
 	if (read(channel, &error, sizeof(error)) != sizeof(error))
 		return 0;
-	return report_error(counters->command[0], -error);
+	return report_error(counters->command[0], strerror(error), -error);
 }
 
 static int start(struct counters_context *counters, int channel)
@@ -647,7 +648,7 @@ static int open_all(struct counters_context *counters)
 	if (error || !counters->file.path)
 		return error;
 	error = counters_file_open(&counters->file, counters->session);
-	return error ? report_error(counters->file.path, error) : 0;
+	return error ? report_error(counters->file.path, output_reason(error), error) : 0;
 }
 
 static void report_lost(const struct counters_context *counters)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <xputrace/check.h>
@@ -153,12 +157,40 @@ static int run(const char *name, int argc, char **argv)
 	return EXIT_USAGE;
 }
 
+/* ---- who runs it ---- */
+
+/*
+ * Whether the program file gives rights that its caller does not have: by its set-user-ID or set-group-ID bit, or by capabilities.
+ * Those that a service manager gives (ambient ones) come from the caller. AT_SECURE alone does not tell: security modules set it, too.
+ */
+static bool has_rights_of_the_file(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {};
+
+	if (getuid() != geteuid() || getgid() != getegid())
+		return true;
+	if (!geteuid() || !getauxval(AT_SECURE) || syscall(SYS_capget, &header, data))
+		return false;
+	for (int i = 0; i < 64; i++)
+		if (data[i / 32].permitted & 1u << i % 32 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, i, 0, 0) != 1)
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 	uid_t user;
 	gid_t group;
 
+	if (has_rights_of_the_file()) {
+		fprintf(stderr,
+			"xputrace: refuses to run set-user-ID, set-group-ID or with file capabilities: whoever may start it "
+			"could read every process, run commands and write files with these rights: take them from the file "
+			"(chmod ug-s, setcap -r), and use sudo or the service\n");
+		return EXIT_FAILED;
+	}
 	if (sudo_caller(&user, &group)) {
 		xpt_output_set_owner(user, group);
 		output_set_owner(user, group); /* of the command's own copy of base/ */

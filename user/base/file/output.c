@@ -150,43 +150,49 @@ static int open_in(const struct folder *folder, const struct folder_place *place
 	return descriptor;
 }
 
-static int move_in(const struct folder *folder, const struct folder_place *place, int flags)
+/* Finds the place where the path leads; the caller closes place->above. 0 or -errno. */
+static int find(const char *path, struct folder *folder, struct folder_place *place)
 {
-	struct stat status;
-	int error = fstatat(place->above, place->name, &status, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+	int error;
 
-	(void)flags;
-	if (!error)
-		error = may_be_theirs(folder, place->above, &status) ? -EPERM : move_old(folder, place, &status);
-	return error == -EPERM ? error : 0;
-}
-
-/* Does something at the place where the path leads. */
-static int walk(const char *path, int (*act)(const struct folder *, const struct folder_place *, int flags), int flags)
-{
-	struct folder folder = { .path = (char *)path, .uid = owner_user, .descriptor = -1 };
-	struct folder_place place;
-	int result;
-
+	place->above = -1;
+	place->name[0] = '\0';
+	*folder = (struct folder){ .path = (char *)path, .uid = owner_user, .descriptor = -1 };
 	if (!*path)
 		return -ENOENT;
-	folder.start = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (folder.start < 0)
+	folder->start = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder->start < 0)
 		return -errno;
-	result = folder_walk(&folder, &place);
-	if (!result) {
-		result = act(&folder, &place, flags);
-		close(place.above);
-	}
-	close(folder.start);
-	return result;
+	error = folder_walk(folder, place);
+	close(folder->start);
+	return error;
+}
+
+int output_directory(const char *path, char name[NAME_MAX + 1])
+{
+	struct folder_place place;
+	struct folder folder;
+	int error = find(path, &folder, &place);
+
+	if (!error)
+		strcpy(name, place.name);
+	return error ?: place.above;
 }
 
 int output_open(const char *path, int flags)
 {
+	int all = O_CLOEXEC | (flags & O_RDWR ? 0 : O_WRONLY) | flags, result;
+	struct folder_place place;
+	struct folder folder;
+
 	if (opener)
-		return opener(opener_context, path, O_CREAT | O_CLOEXEC | (flags & O_RDWR ? 0 : O_WRONLY) | flags);
-	return walk(path, open_in, O_CLOEXEC | (flags & O_RDWR ? 0 : O_WRONLY) | flags);
+		return opener(opener_context, path, O_CREAT | all);
+	result = find(path, &folder, &place);
+	if (!result) {
+		result = open_in(&folder, &place, all);
+		close(place.above);
+	}
+	return result;
 }
 
 void output_set_opener(int (*open)(void *context, const char *path, int flags), void *context)
@@ -225,84 +231,132 @@ int open_temporary(void)
 	return descriptor;
 }
 
-int output_replace(const char *temporary, const char *path)
-{
-	int error = walk(path, move_in, 0);
+/* ---- files that appear when they are complete ---- */
 
-	if (error && error != -ENOENT)
-		return error;
-	return rename(temporary, path) ? -errno : 0;
+static int end_with(struct output_file *file, int error)
+{
+	if (file->temporary[0])
+		close(file->directory);
+	free(file->path);
+	*file = (struct output_file){ .descriptor = -1 };
+	return error;
 }
 
-int output_temporary(const char *path, char **name)
+/* In the directory of the place, which becomes the file's. Through /proc, no part of the path is looked up again. */
+static int create_beside(const struct folder_place *place, struct output_file *file)
 {
-	int descriptor;
+	char path[64 + NAME_MAX];
+	int length = snprintf(path, sizeof(path), "/proc/self/fd/%d/%s.XXXXXX", place->above, place->name);
 
-	if (asprintf(name, "%s.XXXXXX", path) < 0) {
-		*name = NULL;
-		return -ENOMEM;
+	if (strlen(place->name) + strlen(".XXXXXX") > NAME_MAX || length >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	file->descriptor = error_or(mkostemp(path, O_CLOEXEC));
+	if (file->descriptor < 0)
+		return file->descriptor;
+	strcpy(file->temporary, strrchr(path, '/') + 1);
+	strcpy(file->name, place->name);
+	file->directory = place->above;
+	output_give(file->descriptor);
+	return 0;
+}
+
+int output_temporary(const char *path, struct output_file *file)
+{
+	struct folder_place place;
+	struct folder folder;
+	int error;
+
+	*file = (struct output_file){ .descriptor = -1 };
+	error = find(path, &folder, &place);
+	if (error)
+		return error;
+	error = create_beside(&place, file);
+	if (error)
+		close(place.above);
+	return error;
+}
+
+/* What is there is opened, as it must not be another user's. A device or a pipe is written as it is. */
+static int begin_in(const struct folder *folder, const struct folder_place *place, struct output_file *file)
+{
+	struct stat status = { .st_mode = 0600 };
+	int there = openat(place->above, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error;
+
+	if (there >= 0) {
+		close(there);
+		file->descriptor = open_in(folder, place, O_WRONLY | O_CLOEXEC);
+		if (file->descriptor < 0)
+			return file->descriptor;
+		if (fstat(file->descriptor, &status) || !S_ISREG(status.st_mode))
+			return 0;
+		close(file->descriptor);
+		file->descriptor = -1;
 	}
-	descriptor = error_or(mkostemp(*name, O_CLOEXEC));
-	if (descriptor >= 0) {
-		output_give(descriptor);
-	} else {
-		free(*name);
-		*name = NULL;
-	}
-	return descriptor;
+	error = create_beside(place, file);
+	file->synced = true;
+	return error ?: fchmod(file->descriptor, status.st_mode & 0777) ? -errno : 0;
 }
 
 int output_begin(const char *path, struct output_file *file)
 {
-	struct stat status;
-	bool there;
+	struct folder_place place;
+	struct folder folder;
+	int error;
 
 	*file = (struct output_file){ .descriptor = -1 };
 	if (opener) {
 		file->path = strdup(path);
 		file->descriptor = file->path ? opener(opener_context, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC) :
 						-ENOMEM;
-		return file->descriptor < 0 ? output_end(file, file->descriptor) : 0;
+		return file->descriptor < 0 ? end_with(file, file->descriptor) : 0;
 	}
-	there = !stat(path, &status);
-	if (there && !S_ISREG(status.st_mode)) {
-		file->descriptor = open(path, O_WRONLY | O_CLOEXEC);
-		return file->descriptor < 0 ? -errno : 0;
-	}
-	/* What is replaced must not be another user's. */
-	if (there) {
-		file->descriptor = output_open(path, 0);
-		if (file->descriptor < 0)
-			return file->descriptor;
-		close(file->descriptor);
-		file->descriptor = -1;
-	}
-	file->path = there ? realpath(path, NULL) : strdup(path);
-	if (!file->path)
-		return -errno;
-	file->descriptor = output_temporary(file->path, &file->temporary);
-	if (file->descriptor < 0)
-		return output_end(file, file->descriptor);
-	return there && fchmod(file->descriptor, status.st_mode & 07777) ? output_end(file, -errno) : 0;
+	error = find(path, &folder, &place);
+	if (error)
+		return error;
+	error = begin_in(&folder, &place, file);
+	if (!file->temporary[0])
+		close(place.above);
+	return error ? output_end(file, error) : 0;
+}
+
+/* What has the name becomes NAME.old, unless the file goes over it. -EPERM: it may be a stranger's. */
+static int make_way(const struct output_file *file)
+{
+	const struct folder folder = { .uid = owner_user };
+	struct folder_place place = { .above = file->directory };
+	struct stat status;
+
+	strcpy(place.name, file->name);
+	if (fstatat(place.above, place.name, &status, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (may_be_theirs(&folder, place.above, &status))
+		return -EPERM;
+	return file->over || move_old(&folder, &place, &status) != -EPERM ? 0 : -EPERM;
+}
+
+static int put_in_place(const struct output_file *file)
+{
+	int error = make_way(file);
+
+	if (error)
+		return error;
+	return renameat(file->directory, file->temporary, file->directory, file->name) ? -errno : 0;
 }
 
 int output_end(struct output_file *file, int error)
 {
-	int ended = 0;
-
-	if (!error && file->temporary && fsync(file->descriptor))
+	if (!error && file->synced && fsync(file->descriptor))
 		error = -errno;
 	if (file->descriptor >= 0 && close(file->descriptor) && errno != EINTR && !error)
 		error = -errno;
-	if (file->path && file->temporary)
-		ended = error ? 0 : output_replace(file->temporary, file->path);
-	else if (file->path && opener)
-		ended = opener(opener_context, file->path, error ? O_EXCL : O_CREAT | O_EXCL | O_TRUNC);
-	error = error ?: ended;
-	if (error && file->temporary)
-		unlink(file->temporary);
-	free(file->temporary);
-	free(file->path);
-	*file = (struct output_file){ .descriptor = -1 };
-	return error;
+	if (file->temporary[0]) {
+		error = error ?: put_in_place(file);
+		if (error)
+			unlinkat(file->directory, file->temporary, 0);
+	} else if (file->path && opener) {
+		int ended = opener(opener_context, file->path, error ? O_EXCL : O_CREAT | O_EXCL | O_TRUNC);
+
+		error = error ?: ended;
+	}
+	return end_with(file, error);
 }

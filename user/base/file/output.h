@@ -3,6 +3,7 @@
 #ifndef XPT_BASE_FILE_OUTPUT_H
 #define XPT_BASE_FILE_OUTPUT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -20,29 +21,31 @@ bool sudo_caller(uid_t *user, gid_t *group);
  */
 int output_open(const char *path, int flags);
 /*
- * The temporary file, in the same directory, becomes path; what is there becomes PATH.old as above. 0 or -errno, also as above: the
- * temporary one is still there.
+ * The directory in which what path names is, or would be made: O_PATH, of the caller, who closes it; and its name there. Links are followed
+ * as by output_open(). -errno as there.
  */
-int output_replace(const char *temporary, const char *path);
-/*
- * A new file beside path, mode 0600, under a name that nobody else has: it becomes path by rename() or output_replace(). Returns its
- * descriptor, or -errno; the caller frees *name.
- */
-int output_temporary(const char *path, char **name);
+int output_directory(const char *path, char name[NAME_MAX + 1]);
 
 /*
- * A file that appears when it is complete: written under another name, brought to the disk, renamed. It has the mode of the file that
- * it replaces, else 0600.
+ * A file that appears when it is complete: written under another name, then renamed. The directory is held open: whatever becomes of the
+ * path meanwhile, nothing is written elsewhere.
  */
 struct output_file {
-	int descriptor;	 /* -1: closed */
-	char *path;	 /* what it becomes: links are followed; NULL: a device or a pipe, which is written as it is */
-	char *temporary; /* what it is called until then; NULL with a path: the opener knows */
+	int descriptor;		 /* -1: none, or closed */
+	int directory;		 /* O_PATH; with a temporary name */
+	char name[NAME_MAX + 1]; /* that it gets: what is there becomes PATH.old as above */
+	char temporary[NAME_MAX +
+		       1]; /* that it has until then; "": a device or a pipe, written as it is, or the opener's file */
+	char *path;	   /* of the opener's */
+	bool over;	   /* set by the caller: what is there goes, and does not become PATH.old */
+	bool synced;	   /* brought to the disk before it gets its name */
 };
 
-/* 0 or -errno as output_open(). */
+/* An empty file beside path, mode 0600, whatever is there. 0 or -errno as output_open(). */
+int output_temporary(const char *path, struct output_file *file);
+/* The same, with the mode of the regular file that it replaces, and synced at the end. A device or a pipe is opened as it is. */
 int output_begin(const char *path, struct output_file *file);
-/* error: 0 when all has been written; else the file is removed. Returns the first error. */
+/* error: 0 when all has been written; else the file is removed. Returns the first error, -EPERM as above. */
 int output_end(struct output_file *file, int error);
 
 /*

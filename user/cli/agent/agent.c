@@ -121,23 +121,16 @@ static const struct command_line line = {
 
 static int write_textfile(const char *path, const struct text *text)
 {
-	char *temporary = NULL;
-	int descriptor = output_temporary(path, &temporary), error;
+	struct output_file file;
+	int error = output_temporary(path, &file);
 
-	if (descriptor < 0)
-		return descriptor;
-	error = file_write(descriptor, text->data, text->length);
-	if (!error && fchmod(descriptor, TEXTFILE_MODE))
-		error = -errno;
-	output_give(descriptor);
-	if (close(descriptor) && !error)
-		error = -errno;
-	if (!error && rename(temporary, path))
-		error = -errno;
 	if (error)
-		unlink(temporary);
-	free(temporary);
-	return error;
+		return error;
+	file.over = true;
+	error = file_write(file.descriptor, text->data, text->length);
+	if (!error && fchmod(file.descriptor, TEXTFILE_MODE))
+		error = -errno;
+	return output_end(&file, error);
 }
 
 static void update_textfile(struct agent *agent)

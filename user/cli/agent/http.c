@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The server of xputrace agent: libmicrohttpd in a thread that has no capabilities. A connection is for one request. A client holds
- * nobody up: answers are made once an interval and shared, connections are few, and cut off after a while.
+ * nobody up: answers are made once an interval and shared, connections are bounded, and cut off after a while, or when many others come.
  */
 #include "cli/agent/agent.h"
 
@@ -26,7 +26,9 @@
 #include "base/format/prometheus.h"
 #include "cli/commands.h"
 
-#define CONNECTIONS_MAX 32
+#define CONNECTIONS_MAX 256
+#define CONNECTIONS_KEPT 192 /* beyond, the oldest goes: there is always room for those that come */
+#define BACKLOG 128
 #define CONNECTION_BYTES 16384 /* of a request's head */
 #define IDLE_SECONDS 5
 #define LIFE (30 * 1000000000ull) /* ns from accepted to cut off */
@@ -35,6 +37,8 @@
 struct connection {
 	int descriptor; /* -1: free */
 	uint64_t begun;
+	bool answered; /* its request is complete: it is cut off after those that have sent none */
+	bool ending;
 };
 
 struct answer {
@@ -45,7 +49,10 @@ struct answer {
 struct agent_server {
 	struct agent_metrics *metrics;
 	int descriptor; /* that listens; the daemon closes it */
-	char *path;	/* of a Unix socket, removed at the end; NULL: none */
+	int directory;	/* of a Unix socket, O_PATH; -1: none */
+	char name[NAME_MAX + 1];
+	dev_t device; /* of the socket's file, removed at the end; inode 0: none was made */
+	ino_t inode;
 	struct MHD_Daemon *daemon;
 	int error;			      /* why there is no daemon */
 	struct answer answers[AGENT_FORMATS]; /* of the daemon's thread */
@@ -107,6 +114,17 @@ static enum MHD_Result answer_with(struct MHD_Connection *connection, unsigned i
 	return result;
 }
 
+static void note_request(struct agent_server *server, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct connection *mine = info ? info->socket_context : NULL;
+
+	pthread_mutex_lock(&server->lock);
+	if (mine)
+		mine->answered = true;
+	pthread_mutex_unlock(&server->lock);
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url, const char *method,
 				  const char *version, const char *upload, size_t *upload_size, void **request)
 {
@@ -118,6 +136,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	(void)upload;
 	(void)upload_size;
 	(void)request;
+	note_request(server, connection);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return answer_with(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
 	if (!strcmp(url, "/"))
@@ -135,6 +154,32 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- connections ---- */
 
+static void cut_off(struct connection *connection)
+{
+	connection->ending = true;
+	shutdown(connection->descriptor, SHUT_RDWR);
+}
+
+/* Of many that connect and do nothing, the oldest goes, so that whoever asks at once gets an answer. */
+static void keep_room(struct agent_server *server)
+{
+	struct connection *oldest = NULL;
+	unsigned int used = 0;
+
+	for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+		struct connection *one = &server->connections[i];
+
+		if (one->descriptor < 0 || one->ending)
+			continue;
+		used++;
+		if (!oldest || one->answered < oldest->answered ||
+		    (one->answered == oldest->answered && one->begun < oldest->begun))
+			oldest = one;
+	}
+	if (used > CONNECTIONS_KEPT)
+		cut_off(oldest);
+}
+
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
 			  enum MHD_ConnectionNotificationCode code)
 {
@@ -145,11 +190,14 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 	pthread_mutex_lock(&server->lock);
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED && mine)
 		mine->descriptor = -1;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		keep_room(server);
 	for (size_t i = 0; code == MHD_CONNECTION_NOTIFY_STARTED && info && i < CONNECTIONS_MAX; i++) {
 		if (server->connections[i].descriptor >= 0)
 			continue;
 		*socket_context = &server->connections[i];
-		server->connections[i] = (struct connection){ info->connect_fd, clock_monotonic() };
+		server->connections[i] = (struct connection){ .descriptor = info->connect_fd,
+							      .begun = clock_monotonic() };
 		break;
 	}
 	pthread_mutex_unlock(&server->lock);
@@ -162,7 +210,7 @@ void agent_server_tick(struct agent_server *server)
 	pthread_mutex_lock(&server->lock);
 	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
 		if (server->connections[i].descriptor >= 0 && now - server->connections[i].begun > LIFE)
-			shutdown(server->connections[i].descriptor, SHUT_RDWR);
+			cut_off(&server->connections[i]);
 	pthread_mutex_unlock(&server->lock);
 }
 
@@ -223,43 +271,84 @@ const char *agent_listen_refused(const char *where)
 }
 
 /* A socket that nobody listens on is in the way. */
-static void remove_stale(const struct sockaddr_un *address)
+static void remove_stale(const struct agent_server *server, const struct sockaddr_un *address)
 {
 	struct stat status;
 	int probe;
 
-	if (lstat(address->sun_path, &status) || !S_ISSOCK(status.st_mode))
+	if (fstatat(server->directory, server->name, &status, AT_SYMLINK_NOFOLLOW) || !S_ISSOCK(status.st_mode))
 		return;
 	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof(*address)) && errno == ECONNREFUSED)
-		unlink(address->sun_path);
+		unlinkat(server->directory, server->name, 0);
 	if (probe >= 0)
 		close(probe);
 }
 
-/* Of mode 0660, of who called sudo. A descriptor, or -errno. */
-static int listen_unix(const char *path)
+/* To who called sudo: the socket that was made, and nothing that somebody has put in its place, as another name of a file of root. */
+static int give_socket(struct agent_server *server)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
-	mode_t mask;
+	int file = openat(server->directory, server->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = 0;
+	struct stat status;
 	uid_t user;
 	gid_t group;
 
+	if (file < 0)
+		return -errno;
+	if (fstat(file, &status))
+		error = -errno;
+	else if (!S_ISSOCK(status.st_mode) || status.st_nlink != 1 || status.st_uid != geteuid())
+		error = -EPERM;
+	else if (sudo_caller(&user, &group) && fchownat(file, "", user, group, AT_EMPTY_PATH))
+		error = -errno;
+	server->device = status.st_dev;
+	server->inode = error ? 0 : status.st_ino;
+	close(file);
+	return error;
+}
+
+/* Of mode 0660. A descriptor, or -errno. */
+static int listen_unix(struct agent_server *server, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char place[sizeof(address.sun_path) + NAME_MAX];
+	int descriptor, error = 0;
+	mode_t mask;
+
+	server->directory = output_directory(path, server->name);
+	if (server->directory < 0)
+		return server->directory;
+	/* Through /proc, no part of the path is looked up again. */
+	if (snprintf(place, sizeof(place), "/proc/self/fd/%d/%s", server->directory, server->name) >=
+	    (int)sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, place);
+	descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (descriptor < 0)
 		return -errno;
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	remove_stale(&address);
+	remove_stale(server, &address);
 	mask = umask(0117);
-	error = bind(descriptor, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
-	umask(mask);
-	if (!error && sudo_caller(&user, &group) && lchown(path, user, group))
+	if (bind(descriptor, (struct sockaddr *)&address, sizeof(address)))
 		error = -errno;
-	if (!error && listen(descriptor, CONNECTIONS_MAX))
+	umask(mask);
+	if (!error)
+		error = give_socket(server);
+	if (!error && listen(descriptor, BACKLOG))
 		error = -errno;
 	if (error)
 		close(descriptor);
 	return error ?: descriptor;
+}
+
+static void remove_socket(const struct agent_server *server)
+{
+	struct stat status;
+
+	if (server->inode && !fstatat(server->directory, server->name, &status, AT_SYMLINK_NOFOLLOW) &&
+	    status.st_dev == server->device && status.st_ino == server->inode)
+		unlinkat(server->directory, server->name, 0);
+	if (server->directory >= 0)
+		close(server->directory);
 }
 
 static int listen_tcp(const char *where)
@@ -273,7 +362,7 @@ static int listen_tcp(const char *where)
 	if (descriptor < 0)
 		error = -errno;
 	if (!error && (setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-		       bind(descriptor, address->ai_addr, address->ai_addrlen) || listen(descriptor, CONNECTIONS_MAX)))
+		       bind(descriptor, address->ai_addr, address->ai_addrlen) || listen(descriptor, BACKLOG)))
 		error = -errno;
 	freeaddrinfo(address);
 	if (error && descriptor >= 0)
@@ -315,14 +404,14 @@ int agent_server_create(const char *where, struct agent_metrics *metrics, struct
 	pthread_mutex_init(&server->lock, NULL);
 	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
 		server->connections[i].descriptor = -1;
-	server->path = is_unix ? strdup(where + strlen(UNIX)) : NULL;
-	server->descriptor = is_unix ? listen_unix(where + strlen(UNIX)) : listen_tcp(where);
+	server->directory = -1;
+	server->descriptor = is_unix ? listen_unix(server, where + strlen(UNIX)) : listen_tcp(where);
 	if (server->descriptor < 0) {
 		error = server->descriptor;
-		snprintf(text, sizeof(text), "cannot listen on %.180s: %s", where, strerror(-error));
+		snprintf(text, sizeof(text), "cannot listen on %.140s: %s", where,
+			 is_unix ? output_reason(error) : strerror(-error));
 		print_message(NULL, XPT_LOG_ERROR, text);
-		free(server->path);
-		free(server);
+		agent_server_destroy(server);
 		return error;
 	}
 	error = thread_start(&starter, start_daemon, server, "xpt-http");
@@ -349,8 +438,6 @@ void agent_server_destroy(struct agent_server *server)
 	for (size_t i = 0; i < AGENT_FORMATS; i++)
 		if (server->answers[i].response)
 			MHD_destroy_response(server->answers[i].response);
-	if (server->path)
-		unlink(server->path);
-	free(server->path);
+	remove_socket(server);
 	free(server);
 }

@@ -103,9 +103,9 @@ char *report_name_numbered(const char *path, __u64 number);
 char *report_name_rotated(const char *path, __u64 number);
 /*
  * Makes room for a new path: path becomes path.1, path.1 becomes path.2, and so on up to the first number that is free.
- * No file is overwritten. 0 or -errno: then path is where it was; some others may have moved on, and the next call
+ * No file is overwritten. Paths are relative to the directory, as of openat(). 0 or -errno: then path is where it was; some others may have moved on, and the next call
  * continues with them.
  */
-int report_names_shift(const char *path);
+int report_names_shift(int directory, const char *path);
 
 #endif

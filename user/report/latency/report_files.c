@@ -76,28 +76,19 @@ static const char *find_fault(const struct xpt_report_files_options *options)
  */
 static int write_file(struct xpt_report_files *files, const char *name, const struct xpt_profile_report *report)
 {
-	bool own = files->single && files->files;
+	struct output_file file;
 	off_t length = 0;
-	char *temporary;
-	int descriptor = output_temporary(name, &temporary);
-	int error;
+	int error = output_temporary(name, &file);
 
-	if (descriptor < 0)
-		return descriptor;
-	error = report_document_write(report, files->format, gzip_is_name(name), descriptor);
-	if (!error)
-		length = lseek(descriptor, 0, SEEK_CUR);
-	if (close(descriptor) && errno != EINTR && !error)
-		error = -errno;
-	if (!error && own)
-		error = rename(temporary, name) ? -errno : 0;
-	else if (!error)
-		error = output_replace(temporary, name);
 	if (error)
-		unlink(temporary);
-	else
+		return error;
+	file.over = files->single && files->files;
+	error = report_document_write(report, files->format, gzip_is_name(name), file.descriptor);
+	if (!error)
+		length = lseek(file.descriptor, 0, SEEK_CUR);
+	error = output_end(&file, error);
+	if (!error)
 		files->bytes += length;
-	free(temporary);
 	return error;
 }
 
@@ -145,22 +136,37 @@ static int write_own_file(struct xpt_report_files *files, const struct xpt_profi
 
 /* ---- opening ---- */
 
-/* A symbolic link means what it points to: the file is replaced or rotated, not the link. */
+/*
+ * A symbolic link means what it points to: the file is replaced or rotated, not the link. The path is that of the directory which was
+ * reached, by links that were checked.
+ */
 static int follow_link(struct xpt_report_files *files)
 {
+	char name[NAME_MAX + 1], link[32], target[PATH_MAX];
 	struct stat status;
-	char *target;
+	ssize_t length;
+	int directory, error = 0;
 
 	if (lstat(files->path, &status))
 		return -errno;
 	if (!S_ISLNK(status.st_mode))
 		return 0;
-	target = realpath(files->path, NULL);
-	if (!target)
-		return -errno;
+	directory = output_directory(files->path, name);
+	if (directory < 0)
+		return directory;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", directory);
+	length = readlink(link, target, sizeof(target));
+	if (length < 0)
+		error = -errno;
+	else if ((size_t)length + 1 + strlen(name) >= sizeof(target))
+		error = -ENAMETOOLONG;
+	close(directory);
+	if (error)
+		return error;
+	sprintf(target + length, "/%s", name);
 	free(files->path);
-	files->path = target;
-	return 0;
+	files->path = strdup(target);
+	return files->path ? 0 : -ENOMEM;
 }
 
 /* The kind of file at path decides, too: a device or named pipe is written to, never replaced. */
@@ -187,16 +193,14 @@ static int look_at_path(struct xpt_report_files *files)
 /* Whether the files can be made, before anything is traced for them. */
 static int try_file(const struct xpt_report_files *files)
 {
-	char *name = files->single ? strdup(files->path) : report_name_numbered(files->path, 1), *temporary;
-	int descriptor = name ? output_temporary(name, &temporary) : -ENOMEM;
+	char *name = files->single ? strdup(files->path) : report_name_numbered(files->path, 1);
+	struct output_file file;
+	int error = name ? output_temporary(name, &file) : -ENOMEM;
 
 	free(name);
-	if (descriptor < 0)
-		return descriptor;
-	close(descriptor);
-	unlink(temporary);
-	free(temporary);
-	return 0;
+	if (!error)
+		output_end(&file, -ECANCELED);
+	return error;
 }
 
 static int open_growing(struct xpt_report_files *files, const struct xpt_report_files_options *options)

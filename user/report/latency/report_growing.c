@@ -73,7 +73,7 @@ char *report_name_rotated(const char *path, __u64 number)
 }
 
 /* 1: there is something of that name; 0: there is not. */
-static int exists(const char *path, __u64 number)
+static int exists(int directory, const char *path, __u64 number)
 {
 	char *name = report_name_rotated(path, number);
 	struct stat status;
@@ -81,37 +81,37 @@ static int exists(const char *path, __u64 number)
 
 	if (!name)
 		return -ENOMEM;
-	if (lstat(name, &status))
+	if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
 		result = errno == ENOENT ? 0 : -errno;
 	free(name);
 	return result;
 }
 
 /* path.NUMBER becomes path.(NUMBER + 1); number 0 is path. What is not there (any more) need not be moved. */
-static int move_up(const char *path, __u64 number)
+static int move_up(int directory, const char *path, __u64 number)
 {
 	char *from = number ? report_name_rotated(path, number) : strdup(path);
 	char *to = report_name_rotated(path, number + 1);
 	int error = from && to ? 0 : -ENOMEM;
 
-	if (!error && rename(from, to) && errno != ENOENT)
+	if (!error && renameat(directory, from, directory, to) && errno != ENOENT)
 		error = -errno;
 	free(from);
 	free(to);
 	return error;
 }
 
-int report_names_shift(const char *path)
+int report_names_shift(int directory, const char *path)
 {
 	__u64 number = 1;
 	int found, error = 0;
 
-	while ((found = exists(path, number)) > 0)
+	while ((found = exists(directory, path, number)) > 0)
 		number++;
 	if (found)
 		return found;
 	while (number-- && !error)
-		error = move_up(path, number);
+		error = move_up(directory, path, number);
 	return error;
 }
 
@@ -252,34 +252,34 @@ static int fits(const struct growing_file *growing, const struct xpt_profile_rep
 	return error;
 }
 
-/* The new file gets its name, and path its number; on failure both are as before. */
-static int exchange(struct report_growing *growing, const char *temporary)
+/* The new file gets its name, and what had it its number; on failure both are as before. */
+static int exchange(struct output_file *file)
 {
 	char *first;
-	int error = report_names_shift(growing->path);
+	int error = report_names_shift(file->directory, file->name);
 
 	if (error)
 		return error;
-	if (!rename(temporary, growing->path))
+	if (!renameat(file->directory, file->temporary, file->directory, file->name))
 		return 0;
 	error = -errno;
-	first = report_name_rotated(growing->path, 1);
+	first = report_name_rotated(file->name, 1);
 	if (first)
-		rename(first, growing->path);
+		renameat(file->directory, first, file->directory, file->name);
 	free(first);
 	return error;
 }
 
-static void drop_oldest(struct report_growing *growing)
+static void drop_oldest(struct report_growing *growing, const struct output_file *file)
 {
 	char *name;
 
 	growing->rotated++;
 	if (!growing->keep || growing->rotated <= growing->keep)
 		return;
-	name = report_name_rotated(growing->path, growing->rotated);
+	name = report_name_rotated(file->name, growing->rotated);
 	if (name)
-		unlink(name);
+		unlinkat(file->directory, name, 0);
 	free(name);
 	growing->rotated = growing->keep;
 }
@@ -291,27 +291,26 @@ static void drop_oldest(struct report_growing *growing)
 static int rotate(struct report_growing *growing, const struct xpt_profile_report *report)
 {
 	struct growing_file next = { .file.descriptor = -1 };
-	char *temporary;
-	int descriptor = output_temporary(growing->path, &temporary);
-	int error;
+	struct output_file file;
+	int error = output_temporary(growing->path, &file);
 
-	if (descriptor < 0)
-		return descriptor;
-	error = file_begin(&next, growing->current.document.format, descriptor);
+	if (error)
+		return error;
+	error = file_begin(&next, growing->current.document.format, file.descriptor);
+	file.descriptor = -1; /* the growing file's */
 	if (!error)
 		error = file_add(&next, report, &growing->text);
 	if (!error)
-		error = exchange(growing, temporary);
+		error = exchange(&file);
 	if (error) {
-		unlink(temporary);
 		file_close(&next);
 	} else {
 		growing->finished_bytes += file_bytes(&growing->current);
 		file_end(&growing->current);
 		growing->current = next;
-		drop_oldest(growing);
+		drop_oldest(growing, &file);
 	}
-	free(temporary);
+	output_end(&file, error ?: -ECANCELED); /* its name is not the temporary one any more */
 	return error;
 }
 

@@ -121,24 +121,39 @@ static int open_flame(struct output *output, const struct xpt_recording_options 
 	return -EINVAL;
 }
 
+/* A file in the directory of the output. */
+static int open_nameless(const char *path)
+{
+	struct output_file file;
+	int error = output_temporary(path, &file), descriptor;
+
+	if (error)
+		return error;
+	descriptor = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 3);
+	error = descriptor < 0 ? -errno : 0;
+	output_end(&file, -ECANCELED);
+	return error ?: descriptor;
+}
+
 /* A recording without a name, and the file that becomes a page of it. */
 static int open_page(struct output *output, const struct xpt_recording_options *options,
 		     const struct recording_info *info)
 {
 	const bool standard = !strcmp(options->output, "-");
-	char *name = NULL;
-	int recording = standard ? open_temporary() : output_temporary(options->output, &name);
+	int recording = standard ? open_temporary() : open_nameless(options->output),
+	    error = recording < 0 ? recording : 0;
 
-	if (recording >= 0 && !standard)
-		unlink(name);
-	free(name);
-	if (recording < 0)
-		return recording;
-	output->page.descriptor = standard ? file_standard_output() : output_open(options->output, O_TRUNC);
-	output->page_recording = fcntl(recording, F_DUPFD_CLOEXEC, 3);
-	if (output->page.descriptor < 0 || output->page_recording < 0) {
-		close(recording);
-		return output->page.descriptor < 0 ? output->page.descriptor : -errno;
+	if (!error) {
+		output->page.descriptor = standard ? file_standard_output() : output_open(options->output, O_TRUNC);
+		output->page_recording = fcntl(recording, F_DUPFD_CLOEXEC, 3);
+		error = output->page_recording < 0 ? -errno : 0;
+		error = output->page.descriptor < 0 ? output->page.descriptor : error;
+	}
+	if (error) {
+		log_error(output->log, "%s: cannot be written: %s", options->output, output_reason(error));
+		if (recording >= 0)
+			close(recording);
+		return error;
 	}
 	output->page.path = strdup(options->output);
 	output->page.name = output->page.path;
