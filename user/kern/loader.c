@@ -2,6 +2,7 @@
 /* Opens and loads the BPF objects in the form that the kernel can take. */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #define HIT_SHARDS_MAX 32
 #define STACK_RING_MAX (64u << 20) /* bytes */
+#define LOG_LINES 100		   /* of what libbpf says at once, those at the end */
 #define WAKEUP_SHARE 8		   /* wake the reader when a ring is filled to one part of this number */
 
 const char *link_kind_name(enum link_kind kind)
@@ -26,18 +28,37 @@ const char *link_kind_name(enum link_kind kind)
 /* libbpf reports why a program was refused only through its process-wide print callback. */
 static __thread const struct log *print_log;
 
+static bool verbose(const struct log *log)
+{
+	return log && log->write && log->level <= XPT_LOG_DEBUG;
+}
+
+/* A verifier's log: why it has refused a program stands in its last lines. */
+static void log_lines(const struct log *log, char *text)
+{
+	char *line, *end = text + strlen(text), *tail = end;
+
+	for (unsigned int lines = 0; tail > text; tail--)
+		if (tail[-1] == '\n' && lines++ == LOG_LINES)
+			break;
+	line = strsep(&text, "\n");
+	log_debug(log, "%s", line);
+	if (text && text < tail) {
+		log_debug(log, "(%zu bytes are left out)", (size_t)(tail - text));
+		text = tail;
+	}
+	while (text && *text)
+		log_debug(log, "%s", strsep(&text, "\n"));
+}
+
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
 {
-	char text[2048];
-	size_t length;
+	char *text;
 
-	if (!print_log || level == LIBBPF_DEBUG)
+	if (level == LIBBPF_DEBUG || !verbose(print_log) || vasprintf(&text, format, arguments) < 0)
 		return 0;
-	vsnprintf(text, sizeof(text), format, arguments);
-	length = strlen(text);
-	if (length && text[length - 1] == '\n')
-		text[length - 1] = '\0';
-	log_debug(print_log, "%s", text);
+	log_lines(print_log, text);
+	free(text);
 	return 0;
 }
 
