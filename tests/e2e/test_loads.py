@@ -96,8 +96,11 @@ def loaded_by(pid):
     names = set()
     folder = "/proc/%d/fdinfo" % pid
     for number in os.listdir(folder):
-        with open(os.path.join(folder, number), encoding="ascii", errors="replace") as file:
-            found = re.search(r"^prog_type:[^$]*?^prog_id:\s*(\d+)", file.read(), re.M)
+        try:
+            with open(os.path.join(folder, number), encoding="ascii", errors="replace") as file:
+                found = re.search(r"^prog_type:[^$]*?^prog_id:\s*(\d+)", file.read(), re.M)
+        except FileNotFoundError:  # closed meanwhile
+            continue
         if not found:
             continue
         program = bpf(PROG_GET_FD_BY_ID, Attributes(first=int(found[1])))

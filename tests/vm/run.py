@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests on other kernels: Debian's 6.1, 6.12 and its newest, on x86-64 and AArch64, in QEMU without KVM.
 
-run.py [--kernel NAME]... [-k PATTERN]... [--all | --matrix] [--setup NAME]... [--refresh] [--shell]
+run.py [--kernel NAME]... [-k PATTERN]... [--all] [--matrix | --setup NAME...] [--refresh] [--shell]
 
 Made are the tests that depend on the kernel (CHOSEN); --all makes every one that can be made here, which takes hours.
 --matrix makes a few (MATRIX) in machines that are set up in other ways
-(SETUPS): the number of CPUs, how the kernel preempts, control groups, what it locks down, security modules. --setup: only so.
+(SETUPS): the number of CPUs, how the kernel preempts, control groups, what it locks down, security modules; with --all after
+the others, else alone. --setup: only in those that are set up so.
 One line a test, named KERNEL/TEST, the details of failures below it. An emulated machine on a busy one has pauses of its own:
 what has failed in a whole run is made once more in a machine of its own, if it was little, and has failed if it does so
 again; both times are shown. When the newest kernel cannot be fetched, that is
@@ -278,9 +279,10 @@ class Run:
             return [row[1:] for row in table if not row[0] or self.kernel.like in row[0]]
 
         chosen = [] if self.options.all or self.patterns else [pattern for pattern, in ours(CHOSEN)]
+        environment = {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1",
+                       "XPUTRACE_E2E_LOADS": "all" if self.options.all else "pairs"}
         inside = {"kernel": self.kernel.like, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
-                  "finished": self.finished, "setup": self.setup, "processors": self.processors, "environment": {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1",
-                                                                "XPUTRACE_E2E_LOADS": "all" if self.options.all else "pairs"}}
+                  "finished": self.finished, "setup": self.setup, "processors": self.processors, "environment": environment}
         busybox = shutil.which("busybox") if self.kernel.architecture == "amd64" else os.path.join(
             FOLDER, "packages-arm64", "bin", "busybox")
         initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"), busybox)
@@ -386,13 +388,22 @@ def parse():
     options = parser.parse_args()
     if options.shell and (len(options.kernel or names) != 1 or options.matrix or len(options.setup or ()) > 1):
         parser.error("--shell needs one --kernel, and one --setup at most")
-    if (options.matrix or options.setup) and not options.kernel:
+    if (options.matrix and not options.all or options.setup) and not options.kernel:
         options.kernel = [kernel.name for kernel in packages.KERNELS if kernel.architecture == "amd64"]
+    if options.matrix and not options.all and any(name.startswith("arm64") for name in options.kernel):
+        parser.error("--matrix is for x86-64 only")
     return options
 
 
 def not_there(kernel, totals, reason):
     totals.add("%s/machine" % kernel.name, "failed" if kernel.name in REQUIRED else "skipped", 0, reason)
+
+
+def setups_of(kernel, options):
+    """None: the usual one."""
+    if options.setup:
+        return options.setup
+    return [None] * (options.all or not options.matrix) + list(SETUPS) * (options.matrix and kernel.architecture == "amd64")
 
 
 def one_kernel(kernel, roots, options, totals):
@@ -401,7 +412,7 @@ def one_kernel(kernel, roots, options, totals):
         if missing:
             raise packages.Unavailable(missing)
         root = roots[kernel.architecture]
-        runs = [Run(kernel, options, totals, setup) for setup in options.setup or (SETUPS if options.matrix else [None])]
+        runs = [Run(kernel, options, totals, setup) for setup in setups_of(kernel, options)]
         runs[0].prepare()
         for run in runs:
             run.modules, run.needed = runs[0].modules, runs[0].needed

@@ -195,7 +195,7 @@ int cpu_events_open(void)
 void cpu_events_read(int descriptor, cpu_online_fn visit, void *context)
 {
 	char text[4096];
-	struct sockaddr_nl from;
+	struct sockaddr_nl from = {};
 	socklen_t size = sizeof(from);
 	ssize_t length;
 	int cpu, end;
