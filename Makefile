@@ -174,7 +174,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-faults test-vm test-vm-all test-bench test-lint fuzz lint format fuzz-long fuzz-coverage fuzz-compare \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-faults test-vm test-vm-all test-bench test-lint fuzz lint format fuzz-long fuzz-coverage fuzz-compare test-vm-matrix \
 	bench soak demo npm npm-releases python victoria-metrics workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
@@ -467,9 +467,11 @@ test-faults: all workload
 
 ## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, those of the architecture
 ##                     on AArch64, too; in QEMU without KVM
-## test-vm-all         all tests there; takes hours
-test-vm-all: override VM_OPTIONS += --all
-test-vm test-vm-all:
+## test-vm-matrix      a few of them on x86-64 with 1 to 8 CPUs, each way to preempt, cgroup v1, lockdown, AppArmor, SELinux; an hour
+## test-vm-all         all tests, and those of test-vm-matrix; takes hours
+test-vm-matrix: override VM_OPTIONS += --matrix
+test-vm-all: override VM_OPTIONS += --all --matrix
+test-vm test-vm-matrix test-vm-all:
 	$(Q)tests/deps.sh vm
 	$(Q)tests/deps.sh arm64
 	$(Q)$(MAKE) --no-print-directory all workload

@@ -146,15 +146,6 @@ def test_crash():
     assert not unwinders(mark)
 
 
-@cases("--why", "--samples", "--stacks --why", "--stacks --why --samples")
-def test_combinations(options):
-    """Each is a set of programs of its own to the verifier."""
-    path = os.path.join(scratch(), "combination.xpt")
-    recorder = run([XPUTRACE, "record", "-q", "-o", path, *options.split(), "--", workload_path("stacks"), "5", "1000"])
-    assert recorder.status == 0, recorder.stderr
-    assert len(Recording(path).of_role("execute")) == 5
-
-
 @cases("0", "1001", "many")
 def test_refused(number):
     result = run([XPUTRACE, "record", "--stacks=" + number, "--", "true"])

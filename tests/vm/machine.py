@@ -24,14 +24,15 @@ KEPT_LINES = 30  # of the console, shown when something went wrong
 class Machine:
     """Boots a kernel on a root file system. Nothing that it writes to its disks is kept."""
 
-    def __init__(self, kernel, initial, root, modules, console=None):
+    def __init__(self, kernel, initial, root, modules, console=None, processors=PROCESSORS, words=()):
+        """words: for the kernel's command line."""
         shell = console is None
         emulator, kind, port = EMULATORS[kernel.architecture]
         arguments = "console=%s panic=-1 oops=panic mitigations=off random.trust_cpu=on" % port
-        command = [emulator, *kind, "-accel", "tcg,thread=multi", "-smp", str(PROCESSORS), "-m", str(MEGABYTES),
+        command = [emulator, *kind, "-accel", "tcg,thread=multi", "-smp", str(processors), "-m", str(MEGABYTES),
                    "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
                    "-kernel", kernel.image, "-initrd", initial,
-                   "-append", arguments + (" xputrace.shell" if shell else ""),
+                   "-append", " ".join([arguments, *words] + ["xputrace.shell"] * shell),
                    "-device", "virtio-rng-pci", "-device", "virtio-gpu-pci", "-device", "virtio-serial-pci",
                    "-serial", "mon:stdio" if shell else "file:" + console]
         for name, path in (("root", root), ("modules", modules)):

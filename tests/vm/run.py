@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests on other kernels: Debian's 6.1, 6.12 and its newest, on x86-64 and AArch64, in QEMU without KVM.
 
-run.py [--kernel NAME]... [-k PATTERN]... [--all] [--refresh] [--shell]
+run.py [--kernel NAME]... [-k PATTERN]... [--all] [--matrix | --setup NAME...] [--refresh] [--shell]
 
 Made are the tests that depend on the kernel (CHOSEN); --all makes every one that can be made here, which takes hours.
+--matrix makes a few (MATRIX) in machines that are set up in other ways
+(SETUPS): the number of CPUs, how the kernel preempts, control groups, what it locks down, security modules; with --all after
+the others, else alone. --setup: only in those that are set up so.
 One line a test, named KERNEL/TEST, the details of failures below it. An emulated machine on a busy one has pauses of its own:
 what has failed in a whole run is made once more in a machine of its own, if it was little, and has failed if it does so
 again; both times are shown. When the newest kernel cannot be fetched, that is
@@ -76,7 +79,7 @@ CHOSEN = (
     ((), "states.states*"),
     ((), "states.why*"),
     ((), "stacks.chain*"),
-    ((), "stacks.combinations*"),
+    ((), "loads.pairs"),
     ((), "standins.late_attach[[]cuda]"),
     ((), "standins.failures[[]nrt]"),
     ((), "standins.stack_arguments"),
@@ -187,6 +190,24 @@ ARM64 = ARM64_ALWAYS + """standins.late_attach* standins.plain_entries* standins
     driver.time driver.events driver.killed inspect.driver_types[[]all]""".split()
 
 
+# How machines may be set up: CPUs, words of the kernel's command line; tests that are made in place of MATRIX.
+SETUPS = {
+    "cpus-1": (1, (), None),
+    "cpus-4": (4, (), None),
+    "cpus-8": (8, (), None),
+    "preempt-none": (2, ("preempt=none",), None),
+    "preempt-voluntary": (2, ("preempt=voluntary",), None),
+    "preempt-full": (2, ("preempt=full",), None),
+    "cgroup-1": (2, ("xputrace.cgroup=1",), None),
+    "integrity": (2, ("lockdown=integrity",), None),
+    "confidentiality": (2, ("lockdown=confidentiality",), ["setup.*", "lockdown.confidentiality"]),
+    "apparmor": (2, ("security=apparmor", "apparmor=1"), None),
+    "selinux": (2, ("security=selinux", "selinux=1", "enforcing=1"), None),
+}
+MATRIX = ["setup.*", "loads.pairs", "standins.threads[[]cuda]", "agent.container", "drivers.files", "continuous.whole[[]cuda]", "hotplug.*",
+          "kernel.unharmed"]
+
+
 class Totals:
     """Counts and prints; several kernels are tested at once."""
 
@@ -224,14 +245,18 @@ def timed(kernel, step, function, *arguments):
 class Run:
     """All tests on one kernel, in as many machines as it takes: one that dies is started again for what is left."""
 
-    def __init__(self, kernel, options, totals):
+    def __init__(self, kernel, options, totals, setup=None):
+        """setup: one of SETUPS; None: the usual one."""
         self.kernel = kernel
         self.options = options
         self.totals = totals
         self.folder = os.path.join(FOLDER, kernel.name)
+        self.setup = setup
+        self.name = "%s+%s" % (kernel.name, setup) if setup else kernel.name
+        self.processors, self.words, patterns = SETUPS.get(setup, (machine.PROCESSORS, (), None))
         self.finished = []
         self.faults = 0
-        self.patterns = options.k or self.chosen_on_arm64()
+        self.patterns = options.k or (patterns or MATRIX if setup else self.chosen_on_arm64())
         self.silent = set()  # tests in which a machine has stopped for good
         self.failed = {}  # at the first time: what is said of them, as the arguments of Totals.add()
         self.again = bool(options.k)  # there is no other time
@@ -254,12 +279,14 @@ class Run:
             return [row[1:] for row in table if not row[0] or self.kernel.like in row[0]]
 
         chosen = [] if self.options.all or self.patterns else [pattern for pattern, in ours(CHOSEN)]
+        environment = {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1",
+                       "XPUTRACE_E2E_LOADS": "all" if self.options.all else "pairs"}
         inside = {"kernel": self.kernel.like, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
-                  "finished": self.finished, "environment": {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1"}}
+                  "finished": self.finished, "setup": self.setup, "processors": self.processors, "environment": environment}
         busybox = shutil.which("busybox") if self.kernel.architecture == "amd64" else os.path.join(
             FOLDER, "packages-arm64", "bin", "busybox")
         initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"), busybox)
-        return machine.Machine(self.kernel, initial, root, self.modules, console)
+        return machine.Machine(self.kernel, initial, root, self.modules, console, self.processors, self.words)
 
     def tests(self, root):
         start = time.monotonic()
@@ -271,7 +298,7 @@ class Run:
             done = False
             while not done or self.make_again():
                 if len(boots) == MACHINES:
-                    self.totals.add("%s/machine" % self.kernel.name, "failed", 0,
+                    self.totals.add("%s/machine" % self.name, "failed", 0,
                                     "%d machines have died: what is left was not tested" % MACHINES)
                     break
                 console = os.path.join(self.folder, "console-%d.log" % (len(boots) + 1))
@@ -281,11 +308,11 @@ class Run:
         for result in self.failed.values():
             self.totals.add(*result)
         if not self.finished:
-            self.totals.add("%s/machine" % self.kernel.name, "failed", 0, "no test was made")
+            self.totals.add("%s/machine" % self.name, "failed", 0, "no test was made")
         self.kernel.seconds["boot"] = boots[0]
         self.kernel.seconds["tests"] = time.monotonic() - start - sum(boots)
         self.totals.say("   %s: %s" % (
-            self.kernel.name, ", ".join("%s %.1f s" % pair for pair in self.kernel.seconds.items())))
+            self.name, ", ".join("%s %.1f s" % pair for pair in self.kernel.seconds.items())))
 
     def make_again(self):
         """Whether failed tests get another time; those that do not have failed."""
@@ -320,12 +347,12 @@ class Run:
                 return True
             if kind == "chosen":
                 self.totals.say("   %s: %d of %d tests, those that depend on the kernel; make test-vm-all makes the others" % (
-                    self.kernel.name, event["tests"], event["of"]))
+                    self.name, event["tests"], event["of"]))
             if kind == "begin":
                 begun, start = event["test"], time.monotonic()
             elif kind == "end":
                 self.finished.append(event["test"])
-                result = "%s/%s" % (self.kernel.name, event["test"]), event["result"], event["seconds"], event["details"]
+                result = "%s/%s" % (self.name, event["test"]), event["result"], event["seconds"], event["details"]
                 if event["result"] == "failed" and not self.again:
                     self.failed[event["test"]] = result
                 else:
@@ -333,15 +360,15 @@ class Run:
                 begun = None
             elif kind == "gone":
                 if begun and self.is_emulators_fault(one):
-                    self.totals.say("   %s/%s: made again: %s" % (self.kernel.name, begun, EMULATORS_FAULT))
+                    self.totals.say("   %s/%s: made again: %s" % (self.name, begun, EMULATORS_FAULT))
                     return False
                 # Emulated processors also stop for good; a kernel that does so would do it again.
                 if begun and event["silent"] and begun not in self.silent:
-                    self.totals.say("   %s/%s: made again: %s" % (self.kernel.name, begun, event["reason"]))
+                    self.totals.say("   %s/%s: made again: %s" % (self.name, begun, event["reason"]))
                     self.silent.add(begun)
                     return False
                 self.finished += [begun] if begun else []
-                self.totals.add("%s/%s" % (self.kernel.name, begun or "machine"), "failed", time.monotonic() - start,
+                self.totals.add("%s/%s" % (self.name, begun or "machine"), "failed", time.monotonic() - start,
                                 "the machine: %s; the end of %s:\n%s" % (
                                     event["reason"], os.path.relpath(one.console), one.last_words()))
         return begun is None or time.monotonic() >= until
@@ -354,16 +381,29 @@ def parse():
     parser.add_argument("-k", metavar="PATTERN", action="append", default=[],
                         help="only tests whose name contains or matches it; may be repeated")
     parser.add_argument("--all", action="store_true", help="also the tests that do not depend on the kernel")
+    parser.add_argument("--matrix", action="store_true", help="a few tests in machines that are set up in other ways")
+    parser.add_argument("--setup", action="append", choices=list(SETUPS), help="the same, only so; may be repeated")
     parser.add_argument("--refresh", action="store_true", help="look for newer packages of the kernels")
     parser.add_argument("--shell", action="store_true", help="no tests: a shell in the machine on this terminal")
     options = parser.parse_args()
-    if options.shell and len(options.kernel or names) != 1:
-        parser.error("--shell needs one --kernel")
+    if options.shell and (len(options.kernel or names) != 1 or options.matrix or len(options.setup or ()) > 1):
+        parser.error("--shell needs one --kernel, and one --setup at most")
+    if (options.matrix and not options.all or options.setup) and not options.kernel:
+        options.kernel = [kernel.name for kernel in packages.KERNELS if kernel.architecture == "amd64"]
+    if options.matrix and not options.all and any(name.startswith("arm64") for name in options.kernel):
+        parser.error("--matrix is for x86-64 only")
     return options
 
 
 def not_there(kernel, totals, reason):
     totals.add("%s/machine" % kernel.name, "failed" if kernel.name in REQUIRED else "skipped", 0, reason)
+
+
+def setups_of(kernel, options):
+    """None: the usual one."""
+    if options.setup:
+        return options.setup
+    return [None] * (options.all or not options.matrix) + list(SETUPS) * (options.matrix and kernel.architecture == "amd64")
 
 
 def one_kernel(kernel, roots, options, totals):
@@ -372,12 +412,14 @@ def one_kernel(kernel, roots, options, totals):
         if missing:
             raise packages.Unavailable(missing)
         root = roots[kernel.architecture]
-        run = Run(kernel, options, totals)
-        run.prepare()
-        if options.shell:
-            run.machine(root).interact()
-        else:
-            run.tests(root)
+        runs = [Run(kernel, options, totals, setup) for setup in setups_of(kernel, options)]
+        runs[0].prepare()
+        for run in runs:
+            run.modules, run.needed = runs[0].modules, runs[0].needed
+            if options.shell:
+                run.machine(root).interact()
+            else:
+                run.tests(root)
     except packages.Unavailable as reason:
         not_there(kernel, totals, str(reason))
     except Exception:  # the other kernels go on

@@ -544,6 +544,24 @@ int call_events_open(const struct log *log, const char *tracefs, const char *con
 	return error;
 }
 
+void call_events_renew(const struct log *log, struct call_events *events, unsigned int cpu,
+		       int descriptors[XPT_SLOT_MAX])
+{
+	unsigned int slot = 0;
+
+	for (size_t c = 0; c < events->count; c++) {
+		const struct counter *counter = &events->counters[c];
+
+		for (size_t i = 0; i < counter->event_count && slot < events->slots; i++, slot++) {
+			const struct counter_event *event = &counter->events[i];
+
+			descriptors[slot] = -1;
+			if (!event->task && event->of_each_cpu)
+				descriptors[slot] = perf_event_open_alone(log, counter, event, (int)cpu);
+		}
+	}
+}
+
 void call_events_release(struct call_events *events)
 {
 	size_t count = events->descriptors ? (size_t)XPT_SLOT_MAX * events->cpus : 0;

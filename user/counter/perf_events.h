@@ -86,6 +86,9 @@ struct call_events {
  */
 int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
 		     struct call_events *events);
+/* Those of one CPU again, which has come online, after call_events_release(). Where it fails there is none. */
+void call_events_renew(const struct log *log, struct call_events *events, unsigned int cpu,
+		       int descriptors[XPT_SLOT_MAX]);
 /* Closes the descriptors, which others may have taken over; the counters stay. */
 void call_events_release(struct call_events *events);
 void call_events_close(struct call_events *events);

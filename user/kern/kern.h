@@ -55,6 +55,11 @@ struct kern_options {
 int kern_open(const struct log *log, const struct kern_options *options, struct kern **result);
 void kern_close(struct kern *kern); /* everything must be detached */
 enum link_kind kern_link_kind(const struct kern *kern);
+/*
+ * A CPU has come online: samples are taken there. events: those that are read around inferences there, by slot, -1: none; NULL: the
+ * counters are none of a CPU's.
+ */
+int kern_renew_cpu(struct kern *kern, int cpu, const int *events);
 
 /* A recorded call, entry and return, by the instruction at its entry (as enum site_class); an operator, and the place behind it. */
 enum kern_cost_kind { KERN_COST_OPTIMISED, KERN_COST_EMULATED, KERN_COST_STEPPED, KERN_COST_OPERATOR, KERN_COSTS };

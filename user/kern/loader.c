@@ -2,6 +2,7 @@
 /* Opens and loads the BPF objects in the form that the kernel can take. */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 #define HIT_SHARDS_MAX 32
 #define STACK_RING_MAX (64u << 20) /* bytes */
+#define LOG_LINES 100		   /* of what libbpf says at once, those at the end */
 #define WAKEUP_SHARE 8		   /* wake the reader when a ring is filled to one part of this number */
 
 const char *link_kind_name(enum link_kind kind)
@@ -26,18 +28,37 @@ const char *link_kind_name(enum link_kind kind)
 /* libbpf reports why a program was refused only through its process-wide print callback. */
 static __thread const struct log *print_log;
 
+static bool verbose(const struct log *log)
+{
+	return log && log->write && log->level <= XPT_LOG_DEBUG;
+}
+
+/* A verifier's log: why it has refused a program stands in its last lines. */
+static void log_lines(const struct log *log, char *text)
+{
+	char *line, *end = text + strlen(text), *tail = end;
+
+	for (unsigned int lines = 0; tail > text; tail--)
+		if (tail[-1] == '\n' && lines++ == LOG_LINES)
+			break;
+	line = strsep(&text, "\n");
+	log_debug(log, "%s", line);
+	if (text && text < tail) {
+		log_debug(log, "(%zu bytes are left out)", (size_t)(tail - text));
+		text = tail;
+	}
+	while (text && *text)
+		log_debug(log, "%s", strsep(&text, "\n"));
+}
+
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
 {
-	char text[2048];
-	size_t length;
+	char *text;
 
-	if (!print_log || level == LIBBPF_DEBUG)
+	if (level == LIBBPF_DEBUG || !verbose(print_log) || vasprintf(&text, format, arguments) < 0)
 		return 0;
-	vsnprintf(text, sizeof(text), format, arguments);
-	length = strlen(text);
-	if (length && text[length - 1] == '\n')
-		text[length - 1] = '\0';
-	log_debug(print_log, "%s", text);
+	log_lines(print_log, text);
+	free(text);
 	return 0;
 }
 
@@ -189,35 +210,51 @@ static int load_samples(struct kern *kern)
 	return error ?: samples_bpf__load(kern->samples);
 }
 
-/* A clock of each CPU: an event of a thread would cost its context switches time. */
-static int attach_samples(struct kern *kern, unsigned int frequency)
+/* A clock of each CPU: an event of a thread would cost its context switches time. Not an error: the CPU is offline. */
+static int attach_sample(struct kern *kern, int cpu)
 {
 	const struct perf_event_attr attributes = { .size = sizeof(attributes),
 						    .type = PERF_TYPE_SOFTWARE,
 						    .config = PERF_COUNT_SW_CPU_CLOCK,
-						    .sample_freq = frequency,
+						    .sample_freq = kern->sample_frequency,
 						    .freq = 1 };
-	int event;
+	int event = perf_open(&attributes, -1, cpu, -1), error;
 
+	if (event < 0)
+		return event == -ENODEV ? 0 : event;
+	kern->sample_links[cpu] = bpf_program__attach_perf_event(kern->samples->progs.stack_sample, event);
+	if (kern->sample_links[cpu])
+		return 0;
+	error = -errno;
+	close(event);
+	return error;
+}
+
+static int attach_samples(struct kern *kern, unsigned int frequency)
+{
+	int error = 0;
+
+	kern->sample_frequency = frequency;
 	kern->sample_cpus = libbpf_num_possible_cpus();
 	if (kern->sample_cpus < 0)
 		return kern->sample_cpus;
 	kern->sample_links = calloc((size_t)kern->sample_cpus, sizeof(*kern->sample_links));
 	if (!kern->sample_links)
 		return -ENOMEM;
-	for (int cpu = 0; cpu < kern->sample_cpus; cpu++) {
-		event = perf_open(&attributes, -1, cpu, -1);
-		if (event == -ENODEV) /* it is offline */
-			continue;
-		if (event < 0)
-			return event;
-		kern->sample_links[cpu] = bpf_program__attach_perf_event(kern->samples->progs.stack_sample, event);
-		if (!kern->sample_links[cpu]) {
-			close(event);
-			return -errno;
-		}
-	}
-	return 0;
+	for (int cpu = 0; cpu < kern->sample_cpus && !error; cpu++)
+		error = attach_sample(kern, cpu);
+	return error;
+}
+
+int kern_renew_cpu(struct kern *kern, int cpu, const int *events)
+{
+	int error = events ? slots_renew(kern, (unsigned int)cpu, events) : 0;
+
+	if (!kern->sample_links || cpu >= kern->sample_cpus)
+		return error;
+	bpf_link__destroy(kern->sample_links[cpu]);
+	kern->sample_links[cpu] = NULL;
+	return error ?: attach_sample(kern, cpu);
 }
 
 static void samples_free(struct kern *kern)
@@ -272,6 +309,9 @@ static void unload(struct kern *kern)
 	kern_detach(kern, &kern->calibration, 1);
 	kern->trial = kern->calibration = NULL;
 	rings_free(kern);
+	if (kern->slots >= 0)
+		close(kern->slots);
+	kern->slots = -1;
 	shared_unmap(kern);
 	drivers_bpf__destroy(kern->drivers);
 	code_bpf__destroy(kern->codes);
@@ -363,7 +403,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	kern->log = log;
 	kern->placing = options->placing;
 	kern->placing_context = options->placing_context;
-	kern->session_program = kern->place_program = -1;
+	kern->session_program = kern->place_program = kern->slots = -1;
 	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++)
 		kern->ring[i] = -1;
 	libbpf_tells(log);

@@ -2,12 +2,15 @@
 #include "kern/perf.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,7 +40,7 @@ int perf_open(const struct perf_event_attr *attributes, pid_t pid, int cpu, int 
 /* ---- mapped files ---- */
 
 struct cpu_ring {
-	int descriptor;
+	int descriptor; /* -1: the CPU is offline */
 	struct perf_event_mmap_page *control;
 };
 
@@ -45,9 +48,10 @@ struct mappings {
 	int epoll;
 	long page;
 	size_t cpu_count;
-	struct cpu_ring cpus[];
+	struct cpu_ring cpus[]; /* by number */
 };
 
+/* Not an error: the CPU is offline. */
 static int open_cpu(struct mappings *mappings, int cpu)
 {
 	struct perf_event_attr attributes = {
@@ -60,21 +64,40 @@ static int open_cpu(struct mappings *mappings, int cpu)
 		.wakeup_watermark = 1,
 	};
 	struct epoll_event event = { .events = EPOLLIN };
-	struct cpu_ring *ring = &mappings->cpus[mappings->cpu_count];
+	struct cpu_ring *ring = &mappings->cpus[cpu];
 
 	ring->descriptor = perf_open(&attributes, -1, cpu, -1);
 	if (ring->descriptor < 0)
-		return ring->descriptor == -ENODEV || ring->descriptor == -ENXIO ? 0 : ring->descriptor; /* offline */
+		return ring->descriptor == -ENODEV || ring->descriptor == -ENXIO ? 0 : ring->descriptor;
 	ring->control = mmap(NULL, (1 + DATA_PAGES) * mappings->page, PROT_READ | PROT_WRITE, MAP_SHARED,
 			     ring->descriptor, 0);
 	if (ring->control == MAP_FAILED || epoll_ctl(mappings->epoll, EPOLL_CTL_ADD, ring->descriptor, &event)) {
 		int error = -errno;
 
+		if (ring->control != MAP_FAILED)
+			munmap(ring->control, (1 + DATA_PAGES) * mappings->page);
 		close(ring->descriptor);
+		ring->descriptor = -1;
 		return error;
 	}
-	mappings->cpu_count++;
 	return 0;
+}
+
+static void close_cpu(struct mappings *mappings, struct cpu_ring *ring)
+{
+	if (ring->descriptor < 0)
+		return;
+	munmap(ring->control, (1 + DATA_PAGES) * mappings->page);
+	close(ring->descriptor);
+	ring->descriptor = -1;
+}
+
+void mappings_renew(struct mappings *mappings, int cpu)
+{
+	if ((size_t)cpu >= mappings->cpu_count)
+		return;
+	close_cpu(mappings, &mappings->cpus[cpu]);
+	open_cpu(mappings, cpu);
 }
 
 int mappings_open(const struct log *log, struct mappings **result)
@@ -86,6 +109,9 @@ int mappings_open(const struct log *log, struct mappings **result)
 	if (!mappings)
 		return -ENOMEM;
 	mappings->page = sysconf(_SC_PAGESIZE);
+	mappings->cpu_count = (size_t)cpus;
+	for (long cpu = 0; cpu < cpus; cpu++)
+		mappings->cpus[cpu].descriptor = -1;
 	mappings->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (mappings->epoll < 0)
 		error = -errno;
@@ -104,10 +130,8 @@ void mappings_close(struct mappings *mappings)
 {
 	if (!mappings)
 		return;
-	for (size_t i = 0; i < mappings->cpu_count; i++) {
-		munmap(mappings->cpus[i].control, (1 + DATA_PAGES) * mappings->page);
-		close(mappings->cpus[i].descriptor);
-	}
+	for (size_t i = 0; i < mappings->cpu_count; i++)
+		close_cpu(mappings, &mappings->cpus[i]);
 	if (mappings->epoll >= 0)
 		close(mappings->epoll);
 	free(mappings);
@@ -145,5 +169,43 @@ static void ring_read(struct mappings *mappings, struct cpu_ring *ring, mapping_
 void mappings_read(struct mappings *mappings, mapping_fn visit, void *context)
 {
 	for (size_t i = 0; i < mappings->cpu_count; i++)
-		ring_read(mappings, &mappings->cpus[i], visit, context);
+		if (mappings->cpus[i].descriptor >= 0)
+			ring_read(mappings, &mappings->cpus[i], visit, context);
+}
+
+/* ---- CPUs ---- */
+
+#define FROM_THE_KERNEL 1 /* the multicast group of its own messages */
+
+int cpu_events_open(void)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = FROM_THE_KERNEL };
+	int descriptor = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT),
+	    error = 0;
+
+	if (descriptor < 0)
+		return -errno;
+	if (bind(descriptor, (struct sockaddr *)&address, sizeof(address))) {
+		error = -errno;
+		close(descriptor);
+	}
+	return error ?: descriptor;
+}
+
+void cpu_events_read(int descriptor, cpu_online_fn visit, void *context)
+{
+	char text[4096];
+	struct sockaddr_nl from = {};
+	socklen_t size = sizeof(from);
+	ssize_t length;
+	int cpu, end;
+
+	while ((length = recvfrom(descriptor, text, sizeof(text) - 1, 0, (struct sockaddr *)&from, &size)) > 0) {
+		text[length] = '\0';
+		end = 0;
+		if (!from.nl_pid && sscanf(text, "online@/devices/system/cpu/cpu%d%n", &cpu, &end) == 1 && !text[end] &&
+		    cpu >= 0)
+			visit(context, cpu);
+		size = sizeof(from);
+	}
 }

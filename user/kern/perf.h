@@ -31,5 +31,15 @@ int mappings_descriptor(const struct mappings *mappings);
 /* tgid mapped a file executable. lost: reports were lost, scan every process again (tgid is 0). */
 typedef void (*mapping_fn)(void *context, pid_t tgid, bool lost);
 void mappings_read(struct mappings *mappings, mapping_fn visit, void *context);
+/* The CPU has come online. What was mapped there meanwhile is not known: the caller scans every process again. */
+void mappings_renew(struct mappings *mappings, int cpu);
+
+/*
+ * CPUs that come online, as the kernel announces them: the perf events of a CPU end when it goes, and do not come back with it.
+ * A descriptor that is readable then, which the caller closes, or -errno.
+ */
+int cpu_events_open(void);
+typedef void (*cpu_online_fn)(void *context, int cpu);
+void cpu_events_read(int descriptor, cpu_online_fn visit, void *context);
 
 #endif

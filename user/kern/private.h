@@ -25,6 +25,8 @@ struct kern {
 	struct samples_bpf *samples;	/* NULL: running threads are not sampled */
 	struct bpf_link **sample_links; /* by CPU; NULL: it is not there */
 	int sample_cpus;
+	unsigned int sample_frequency;
+	int slots;	     /* the map of perf events that are read around inferences; -1: there are none */
 	int session_program; /* borrowed from it; -1 */
 	int place_program;   /* so is the one for sites without a return */
 	struct xpt_config settings;
@@ -64,6 +66,8 @@ __u64 events_missed(const struct kern *kern);
 int settings_write(struct kern *kern, const struct xpt_config *settings);
 /* Gives the perf events that are read around inferences to the kernel's side; nothing without slots. */
 int slots_create(struct kern *kern, const struct kern_options *options);
+/* Those of one CPU, by slot; -1: there is none. */
+int slots_renew(struct kern *kern, unsigned int cpu, const int *events);
 /* Maps what the kernel side and user space share. */
 int shared_map(struct kern *kern);
 void shared_unmap(struct kern *kern);

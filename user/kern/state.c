@@ -101,10 +101,22 @@ int slots_create(struct kern *kern, const struct kern_options *options)
 			     options->slots * options->slot_cpus, &map_options);
 	if (map < 0)
 		return map;
+	kern->slots = map;
 	error = slots_fill(map, options);
-	if (!error)
-		error = map_set(kern->main->maps.counter_sets, 0, &map);
-	close(map);
+	return error ?: map_set(kern->main->maps.counter_sets, 0, &map);
+}
+
+int slots_renew(struct kern *kern, unsigned int cpu, const int *events)
+{
+	const struct xpt_config *settings = &kern->settings;
+	int error = 0;
+
+	for (__u32 slot = 0; slot < settings->slots && cpu < settings->slot_cpus && !error; slot++) {
+		__u32 key = slot * settings->slot_cpus + cpu;
+
+		if (events[slot] >= 0)
+			error = bpf_map_update_elem(kern->slots, &key, &events[slot], BPF_ANY);
+	}
 	return error;
 }
 

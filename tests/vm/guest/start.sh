@@ -10,8 +10,17 @@ mount -t devpts none /dev/pts
 mount -t tmpfs none /dev/shm
 mount -t tracefs none /sys/kernel/tracing
 mount -t debugfs none /sys/kernel/debug
+mount -t securityfs none /sys/kernel/security
 mount -t bpf none /sys/fs/bpf
-mount -t cgroup2 none /sys/fs/cgroup
+if busybox grep -q xputrace.cgroup=1 /proc/cmdline; then
+	mount -t tmpfs none /sys/fs/cgroup
+	for each in cpu cpuset memory pids devices freezer perf_event; do
+		mkdir -p /sys/fs/cgroup/$each
+		mount -t cgroup -o $each none /sys/fs/cgroup/$each || rmdir /sys/fs/cgroup/$each
+	done
+else
+	mount -t cgroup2 none /sys/fs/cgroup
+fi
 ln -s /proc/self/fd /dev/fd
 busybox ip link set lo up
 busybox hostname xputrace-vm

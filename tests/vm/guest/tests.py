@@ -47,7 +47,7 @@ def port_path():
     return None
 
 
-def in_order(kernel, chosen):
+def in_order(options, chosen):
     """All tests, but of tests/e2e only those that match a chosen pattern, if there is one. Drivers are loaded late and stay: every recording follows the events of all that are there, which
     takes three times as long in here."""
     import run  # tests/e2e/run.py
@@ -58,6 +58,8 @@ def in_order(kernel, chosen):
     import kernel_tests
     import lockdown_tests
     import pmu_tests
+    import setup_tests
+    kernel = options["kernel"]
     first, loading, last = kernel_tests.discover(kernel)
     loading += device_tests.discover(kernel) + pmu_tests.discover(kernel) + gpu_tests.discover(kernel)
     loading += counters_tests.discover(kernel) + driver_tests.discover(kernel)
@@ -66,6 +68,7 @@ def in_order(kernel, chosen):
         assert any(fnmatch.fnmatchcase(test[0], pattern) for test in everywhere), "no test matches %s" % pattern
     everywhere = [test for test in everywhere if matches(test[0], chosen)]
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
+    first = setup_tests.discover(options) + first
     return first + [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + \
         lockdown_tests.discover()
 
@@ -76,9 +79,9 @@ def matches(name, chosen):
 
 def run_all(report, options):
     import run
-    tests = in_order(options["kernel"], options["chosen"])
+    tests = in_order(options, options["chosen"])
     if options["chosen"] and not options["finished"]:
-        report.send("chosen", tests=len(tests), of=len(in_order(options["kernel"], [])))
+        report.send("chosen", tests=len(tests), of=len(in_order(options, [])))
     for name, function, arguments in tests:
         if not any(run.selected(name, pattern) for pattern in options["patterns"] or [""]):
             continue

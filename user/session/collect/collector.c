@@ -163,7 +163,7 @@ int collector_create(const struct collector_options *options, struct collector *
 	collector = calloc(1, sizeof(*collector));
 	if (!collector)
 		return -ENOMEM;
-	collector->epoll = collector->wake = -1;
+	collector->epoll = collector->wake = collector->cpu_events = -1;
 	link_init(&collector->followed);
 	collector->command = (struct command){ .release = -1, .failure = -1, .status = -1 };
 	error = copy_options(collector, options);
@@ -425,6 +425,9 @@ static int open_events(struct collector *collector)
 		error = watch(collector, stack_tracer_descriptor(collector->stack_tracer));
 	if (!error && collector->mappings)
 		error = watch_mappings(collector, EPOLL_CTL_ADD);
+	collector->cpu_events = error ? -1 : cpu_events_open();
+	if (collector->cpu_events >= 0)
+		error = watch(collector, collector->cpu_events);
 	return error;
 }
 
@@ -535,6 +538,19 @@ static __u64 next_poll(struct collector *collector, __u64 now)
 	return due < poll ? due : poll;
 }
 
+static void on_cpu_online(void *context, int cpu)
+{
+	struct collector *collector = context;
+	int error = counter_sampler_renew(collector->counter_sampler, collector->kern, cpu);
+
+	if (error)
+		log_warn(&collector->log, "CPU %d has come online: it is not sampled: %s", cpu, strerror(-error));
+	if (collector->mappings) {
+		mappings_renew(collector->mappings, cpu);
+		collector->scan_all = true; /* what was mapped there before */
+	}
+}
+
 int collector_wait(struct collector *collector, __u64 until)
 {
 	__u64 now = clock_monotonic(), due = next_poll(collector, now), count;
@@ -555,6 +571,8 @@ int collector_wait(struct collector *collector, __u64 until)
 			targets_read_mappings(collector);
 			collector->mappings_due = clock_monotonic() + COLLECTOR_POLL;
 		}
+		if (events[i].data.fd == collector->cpu_events)
+			cpu_events_read(collector->cpu_events, on_cpu_online, collector);
 		/* Fails only when another one has emptied it. */
 		if (events[i].data.fd == collector->wake && read(collector->wake, &count, sizeof(count)) < 0)
 			continue;
@@ -732,6 +750,8 @@ void collector_free(struct collector *collector)
 		close(collector->epoll);
 	if (collector->wake >= 0)
 		close(collector->wake);
+	if (collector->cpu_events >= 0)
+		close(collector->cpu_events);
 	for (size_t i = 0; collector->names && i < collector->options.name_count; i++)
 		free((char *)collector->names[i].name);
 	for (size_t i = 0; collector->process_names && i < collector->options.process_name_count; i++)

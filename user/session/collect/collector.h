@@ -102,6 +102,8 @@ unsigned int counter_sampler_slots(
 void counter_sampler_lend(const struct counter_sampler *sampler,
 			  struct kern_options *options);    /* sampler: NULL is fine */
 void counter_sampler_lent(struct counter_sampler *sampler); /* it has been; NULL is fine */
+/* The CPU has come online: what is read there around inferences, and sampled, is so again. sampler: NULL is fine. */
+int counter_sampler_renew(struct counter_sampler *sampler, struct kern *kern, int cpu);
 /* Passes on what they are, COUNTER records, and where they begin. -ENOMEM. */
 int counter_sampler_start(struct counter_sampler *sampler);
 __u64 counter_sampler_due(
@@ -273,6 +275,7 @@ struct collector {
 	struct kern *kern;
 	struct attacher *attacher;
 	struct mappings *mappings;
+	int cpu_events;				 /* of cpu_events_open(); -1: CPUs that come online are not noticed */
 	struct driver_tracer *driver_tracer;	 /* NULL: no driver is to be followed */
 	struct counter_sampler *counter_sampler; /* NULL: no counter is to be read */
 	struct budget *budget;			 /* NULL: tracing may take what it takes */

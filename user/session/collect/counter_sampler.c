@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/core/clock.h"
 #include "counter/perf_events.h"
@@ -105,6 +106,21 @@ void counter_sampler_lent(struct counter_sampler *sampler)
 {
 	if (sampler)
 		call_events_release(&sampler->calls);
+}
+
+int counter_sampler_renew(struct counter_sampler *sampler, struct kern *kern, int cpu)
+{
+	int events[XPT_SLOT_MAX], error;
+	unsigned int slots = counter_sampler_slots(sampler);
+
+	if (!slots)
+		return kern_renew_cpu(kern, cpu, NULL);
+	call_events_renew(&sampler->collector->log, &sampler->calls, (unsigned int)cpu, events);
+	error = kern_renew_cpu(kern, cpu, events);
+	for (unsigned int slot = 0; slot < slots; slot++)
+		if (events[slot] >= 0)
+			close(events[slot]);
+	return error;
 }
 
 const struct xpt_counter_info *counter_sampler_info(const struct counter_sampler *sampler, size_t index)
