@@ -225,6 +225,7 @@ enum xpt_event_meaning {
 	XPT_FIELD_DESCRIPTOR = 13, /* not in descriptions: file descriptor of an ioctl */
 	XPT_FIELD_COMMAND = 14,	   /* not in descriptions: its number */
 	XPT_FIELD_ARGUMENT = 15,   /* not in descriptions: its argument */
+	XPT_FIELD_TIMELINE = 16,   /* timeline: jobs that have the same end in the order in which they were queued */
 };
 
 /* How events with the same key are paired, with the names in driver descriptions. */
@@ -435,6 +436,7 @@ enum xpt_loss {
 	XPT_LOSS_KEYS = 15,	  /* keys of a wait for more than are read, or that could not be read */
 	XPT_LOSS_CALLBACKS = 16,  /* a function that was handed over as a callback has no probe */
 	XPT_LOSS_STACK_COPIES = 17, /* stacks of calls that were copied and not unwound, or could not be copied */
+	XPT_LOSS_JOB_ENDS = 18, /* user space: jobs that have ended, as a later one shows, and whose end was not seen */
 	XPT_LOSS_MAX = 32,
 };
 

@@ -185,7 +185,7 @@ Test(describe_driver_driver, event_mistakes)
 		  AT ".key[3]: more than 3 fields in a key" },
 		{ EVENT(", \"role\": \"reset\", \"fields\": {\"key\": \"a:8\"}"),
 		  AT ".fields.key: unknown meaning (known: device engine context client name size address count depth "
-		     "status value)" },
+		     "status value timeline)" },
 		{ EVENT(", \"role\": \"reset\", \"fields\": {\"size\": \"a:8\", \"size\": \"b:8\"}"),
 		  AT ".fields.size: is there twice" },
 		{ EVENT(", \"role\": \"reset\", \"fields\": {\"size\": 8}"),

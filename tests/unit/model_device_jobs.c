@@ -325,6 +325,170 @@ Test(model_device_jobs, fail_by_an_error_and_end_later)
 	fixture_free(f);
 }
 
+/* ---- timelines ---- */
+
+enum { LINE_QUEUE = 50, LINE_RUN, LINE_DONE };
+
+/* A driver whose jobs end in order on each timeline. */
+static struct fixture *fixture_timelines(enum xpt_pairing pairing)
+{
+	struct fixture *f = fixture_toy();
+
+	driver(f, 0, "lines", pairing, 64, "");
+	driver_event(f, LINE_QUEUE, 0, XPT_EVENT_QUEUE, true, "kDEl");
+	driver_event(f, LINE_RUN, 0, XPT_EVENT_RUN, false, "kDEl");
+	driver_event(f, LINE_DONE, 0, XPT_EVENT_DONE, false, "k");
+	return f;
+}
+
+static void queue_on(struct fixture *f, __u64 line, __u64 key, __u64 time)
+{
+	OTHER(f, LINE_QUEUE, time, key, "dev", "gfx", line);
+}
+
+static void run_on(struct fixture *f, __u64 line, __u64 key, __u64 time)
+{
+	OTHER(f, LINE_RUN, time, key, "dev", "gfx", line);
+}
+
+static void done_of(struct fixture *f, __u64 key, __u64 time)
+{
+	OTHER(f, LINE_DONE, time, key);
+}
+
+Test(model_device_jobs, whose_end_was_lost_end_with_later_ones_of_their_timeline)
+{
+	struct fixture *f = fixture_timelines(XPT_PAIRING_UNIQUE);
+
+	queue_on(f, U(7), U(1), 100);
+	queue_on(f, U(7), U(2), 101);
+	queue_on(f, U(8), U(3), 102);
+	run_on(f, U(7), U(1), 110); /* its end is lost */
+	run_on(f, U(8), U(3), 120);
+	run_on(f, U(7), U(2), 130); /* shows nothing: a queue may run several at once */
+	done_of(f, U(2), 150);
+	done_of(f, U(3), 160);
+	queue_on(f, U(7), U(4), 300);
+	run_on(f, U(7), U(4), 310);
+	done_of(f, U(4), 330);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(f->kinds[EVENT_JOB], 4);
+	EXPECT_TIMES(job_nth(f, 0), 101, 130, 150);
+	EXPECT_TIMES(job_nth(f, 1), 102, 120, 160);
+	EXPECT_TIMES(job_nth(f, 2), 300, 310, 330);
+	EXPECT_TIMES(job_nth(f, 3), 100, 110, 0);
+	cr_assert_eq(job_nth(f, 3)->time, 150);
+	cr_assert_eq(model_queue(f->model, 0)->busy_time, 50 + 20);
+	cr_assert_eq(model_queue(f->model, 0)->jobs, 3);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOB_ENDS), 1);
+	fixture_free(f);
+}
+
+/* Both of its events behind the first were lost: it waits no more. */
+Test(model_device_jobs, whose_run_and_end_were_lost)
+{
+	struct fixture *f = fixture_timelines(XPT_PAIRING_LATEST);
+
+	queue_on(f, U(7), U(1), 100);
+	queue_on(f, U(7), U(2), 101);
+	run_on(f, U(7), U(2), 130);
+	done_of(f, U(2), 150);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(seen_nth(f, EVENT_QUEUE, f->kinds[EVENT_QUEUE] - 1)->event.queue.waiting, 0);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOB_ENDS), 1);
+	fixture_free(f);
+}
+
+/* Tracing begins between a job's queueing and its run: it is seen later than one that was queued behind it. */
+Test(model_device_jobs, of_which_nobody_knows_who_was_queued_first)
+{
+	struct fixture *f = fixture_timelines(XPT_PAIRING_UNIQUE);
+
+	queue_on(f, U(7), U(2), 100);
+	run_on(f, U(7), U(1), 110);
+	done_of(f, U(1), 120);
+	run_on(f, U(7), U(2), 130);
+	done_of(f, U(2), 150);
+	cr_assert_eq(model_flush(f->model), 0);
+	EXPECT_TIMES(job_nth(f, 0), 0, 110, 120);
+	EXPECT_TIMES(job_nth(f, 1), 100, 130, 150);
+	cr_assert_eq(model_queue(f->model, 0)->busy_time, 10 + 20);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOB_ENDS), 0);
+	fixture_free(f);
+}
+
+static int use_of_queueing(void *context, const struct model_queue_use *use)
+{
+	if (use->tgid == 900)
+		*(struct model_queue_use *)context = *use;
+	return 0;
+}
+
+/* A driver that does not keep the order: no end is lost, and what comes later is not taken for lost. */
+Test(model_device_jobs, that_end_behind_later_ones_of_their_timeline)
+{
+	struct fixture *f = fixture_timelines(XPT_PAIRING_UNIQUE);
+	struct model_queue_use use = {};
+	const struct model_queue *known;
+
+	for (__u64 time = 100; time < 300; time += 100) {
+		queue_on(f, U(7), time, time - 1);
+		run_on(f, U(7), time, time);
+		run_on(f, U(7), time + 1, time + 10);
+		done_of(f, time + 1, time + 20);
+		run_on(f, U(7), time, time + 25); /* says nothing new */
+		done_of(f, time, time + 50);
+	}
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(f->kinds[EVENT_JOB], 4);
+	EXPECT_TIMES(job_nth(f, 1), 99, 100, 150);
+	EXPECT_TIMES(job_nth(f, 3), 199, 200, 250);
+	known = model_queue(f->model, 0);
+	cr_assert_eq(model_queue_count(f->model), 1);
+	cr_assert_eq(known->jobs, 4);
+	cr_assert_eq(known->busy_time, 20 + 50, "the first time it was not known");
+	cr_assert_eq(model_queue_uses(f->model, use_of_queueing, &use), 0);
+	cr_assert_eq(use.jobs, 2, "those that were queued by it");
+	cr_assert_eq(use.device_time, 10 + 5 + 10 + 5 + 30);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOB_ENDS), 0);
+	fixture_free(f);
+}
+
+/* An end that is not seen within the grace is lost, and one that comes then is of no job. */
+Test(model_device_jobs, that_were_passed_are_lost_after_a_minute)
+{
+	struct fixture *f = fixture_timelines(XPT_PAIRING_UNIQUE);
+
+	TARGET(f, LINE_QUEUE, 7, 8, 100, U(1), "dev", "gfx", U(7));
+	run_on(f, U(7), U(1), 110);
+	run_on(f, U(7), U(2), 120);
+	done_of(f, U(2), 150);
+	cr_assert_eq(feed_pass(f, 151), 0);
+	cr_assert_eq(feed_pass(f, 150 + JOB_GRACE), 0);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOB_ENDS), 0);
+	cr_assert_eq(feed_pass(f, 151 + JOB_GRACE), 0);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOB_ENDS), 1);
+	done_of(f, U(1), 160 + JOB_GRACE);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(f->kinds[EVENT_JOB], 2);
+	EXPECT_TIMES(job_nth(f, 1), 100, 110, 0);
+	fixture_free(f);
+}
+
+/* A key that is used again shows that its job has ended, of jobs that ran: others may never have. */
+Test(model_device_jobs, whose_key_is_used_again_are_lost)
+{
+	struct fixture *f = fixture_timelines(XPT_PAIRING_LATEST);
+
+	queue_on(f, U(7), U(1), 100);
+	queue_on(f, U(8), U(1), 110);
+	run_on(f, U(8), U(1), 120);
+	queue_on(f, U(9), U(1), 130);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOB_ENDS), 1);
+	fixture_free(f);
+}
+
 /* What is joined, and by how many bits. */
 static void two_drivers(struct fixture *f, const char *join)
 {

@@ -97,7 +97,7 @@ Test(model_device_traced_drivers, damaged_events)
 		EVENT("1", "4", KEY "," KEY "," KEY "," KEY),
 		EVENT("1", "1", KEY ",7"),
 		EVENT("1", "1", KEY ",{\"meaning\":0}"),
-		EVENT("1", "1", KEY ",{\"meaning\":16}"),
+		EVENT("1", "1", KEY ",{\"meaning\":17}"),
 		EVENT("5", "0", NAME "," NAME "," NAME "," NAME "," NAME "," NAME "," NAME "," NAME "," NAME),
 	};
 	struct fixture *f = fixture_toy();

@@ -7,16 +7,17 @@
 
 /*
  * Fields of an event, a letter each: k key, D E N device, engine and name as texts, d e as numbers, g engine as a number with
- * a sign, c context, f client, z size, a address, n count, s status (with a sign), v value, p depth, t context as a text.
+ * a sign, c context, f client, z size, a address, n count, s status (with a sign), v value, p depth, t context as a text,
+ * l timeline.
  */
 static inline unsigned int letter_meaning(char letter)
 {
-	static const char letters[] = "kDENdegcfzansvpt";
+	static const char letters[] = "kDENdegcfzansvptl";
 	static const unsigned int meanings[] = {
-		XPT_FIELD_KEY,	  XPT_FIELD_DEVICE, XPT_FIELD_ENGINE,  XPT_FIELD_NAME,
-		XPT_FIELD_DEVICE, XPT_FIELD_ENGINE, XPT_FIELD_ENGINE,  XPT_FIELD_CONTEXT,
-		XPT_FIELD_CLIENT, XPT_FIELD_SIZE,   XPT_FIELD_ADDRESS, XPT_FIELD_COUNT,
-		XPT_FIELD_STATUS, XPT_FIELD_VALUE,  XPT_FIELD_DEPTH,   XPT_FIELD_CONTEXT,
+		XPT_FIELD_KEY,	   XPT_FIELD_DEVICE,   XPT_FIELD_ENGINE,  XPT_FIELD_NAME,   XPT_FIELD_DEVICE,
+		XPT_FIELD_ENGINE,  XPT_FIELD_ENGINE,   XPT_FIELD_CONTEXT, XPT_FIELD_CLIENT, XPT_FIELD_SIZE,
+		XPT_FIELD_ADDRESS, XPT_FIELD_COUNT,    XPT_FIELD_STATUS,  XPT_FIELD_VALUE,  XPT_FIELD_DEPTH,
+		XPT_FIELD_CONTEXT, XPT_FIELD_TIMELINE,
 	};
 
 	return meanings[strchr(letters, letter) - letters];

@@ -168,6 +168,7 @@ Test(target_tracepoint_tracefs, scheduler_new)
 	expect(&events.events[0], 4, "client_id", 40, 8, XPT_ACCESS_NUMBER, false);
 	expect(&events.events[0], 5, "job_count", 12, 4, XPT_ACCESS_NUMBER, false);
 	expect(&events.events[0], 6, "hw_job_count", 16, 4, XPT_ACCESS_NUMBER, true);
+	expect(&events.events[0], 7, "fence_context", 24, 8, XPT_ACCESS_NUMBER, false);
 	expect(&events.events[2], 1, "fence_seqno", 16, 8, XPT_ACCESS_NUMBER, false);
 	cr_expect_eq(events.events[2].field_count, 2);
 	driver_events_free(&events);
@@ -193,6 +194,7 @@ Test(target_tracepoint_tracefs, scheduler_old)
 	cr_expect_eq(events.set, &events.driver->sets[1]);
 	expect(&events.events[0], 0, "fence", 16, 8, XPT_ACCESS_NUMBER, false);
 	expect(&events.events[0], 2, "id", 32, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[1], 5, "entity", 8, 8, XPT_ACCESS_NUMBER, false);
 	expect(&events.events[2], 0, "fence", 8, 8, XPT_ACCESS_NUMBER, false);
 	driver_events_free(&events);
 	fake_close(&fake);

@@ -42,6 +42,7 @@ struct device {
 	pthread_cond_t submitted[ENGINES_MAX], ended;
 	long number;
 	unsigned int engines, slots;
+	unsigned int lost; /* of so many jobs of a program; 0: none */
 	bool apart;
 	pid_t owner;
 	uint64_t jobs; /* in all */
@@ -103,7 +104,8 @@ static void run_job(const struct device *device, struct job *job)
 		job->error = -EIO;
 		tell(device, ERROR, job->error, job);
 	}
-	tell(device, DONE, job->engine, job);
+	if (!device->lost || (uint32_t)job->cookie % device->lost != 1)
+		tell(device, DONE, job->engine, job);
 }
 
 struct engine {
@@ -175,8 +177,8 @@ static unsigned int number_in(const char *text, unsigned int limit, bool *right)
 
 static bool take_options(struct device *device, const char *name)
 {
-	enum { DEVICE, ENGINES, SLOTS, APART };
-	char *const names[] = { "device", "engines", "slots", "apart", NULL };
+	enum { DEVICE, ENGINES, SLOTS, LOST, APART };
+	char *const names[] = { "device", "engines", "slots", "lost", "apart", NULL };
 	char *copy = strdup(name + strlen(NAME)), *rest = copy, *value;
 	bool right = copy;
 
@@ -192,6 +194,8 @@ static bool take_options(struct device *device, const char *name)
 			device->engines = number_in(value, ENGINES_MAX, &right);
 		else if (right && option == SLOTS)
 			device->slots = number_in(value, SLOTS_MAX, &right);
+		else if (right && option == LOST)
+			device->lost = number_in(value, JOBS_MAX, &right);
 		else if (right)
 			device->apart = true;
 	}

@@ -15,6 +15,7 @@
  *	device=N	number of the device, as its events tell it, less 2^30 (0)
  *	engines=N	1 to 8 (2)
  *	slots=N		jobs that an engine runs at once, 1 to 16 (1)
+ *	lost=N		of every Nth job of a program, beginning with the first, the end is not told (0: none)
  *	apart		the engines are in another process
  * Each process that opens it has engines of its own, also where they tell the same numbers.
  */

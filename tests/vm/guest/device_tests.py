@@ -11,7 +11,8 @@ from devices import check, check_attribution, check_busy, check_columns, executi
 from harness import (SLOW, Process, Recorder, Workload, cases, compare, record_command, results_in, run, scratch,
                      wait_until)
 from reports import Stream
-from skipped import SKIPPED, skipped_at_most
+from skipped import SKIPPED, UNCOUNTED, skipped_at_most
+from test_agent import check_shared, sharers, watching
 
 THREADS, CALLS, JOBS = 4, 12, 3
 CROWD = ("--threads", THREADS, "--calls", CALLS, "--jobs", JOBS, "--engines", 2)
@@ -58,7 +59,8 @@ def test_crowd(kernel, runtime):
     check_attribution(trace, pairs)
     for job_reported, job in ended:
         assert job.failed == bool(job_reported["error"]), (job_reported, job.arguments)
-    assert not others_in(trace) and not set(trace.losses()) - {"nested"}, trace.losses()
+    lost = trace.losses()
+    assert not others_in(trace) and not set(lost) - {"nested", "job_ends"} and lost.get("job_ends", 0) <= len(pairs) - len(ended), lost
     compare(runtime, results, trace, lossless=False)
 
 
@@ -93,6 +95,21 @@ def test_others(kernel):
     (queue,) = [one for one in trace.metadata["queues"] if one["jobs"] and one["driver"] != "virtio_gpu"]
     assert queue["target_jobs"] == len(ended) and queue["jobs"] > queue["target_jobs"], queue
     assert queue["target_us"] < queue["busy_us"], queue
+
+
+def test_shared(kernel):
+    """What the agent says of two processes on one engine, which runs one job at a time."""
+    load(slots=1, engines=1)
+    workloads = sharers(accelerator.NODE, (20, 8), duration_us=30000)
+
+    def missing(samples):
+        if kernel == UNCOUNTED:
+            return SKIPPED * 2 * 2 * (20 + 8)
+        return sum(value for labels, value in samples["xputrace_events_lost_total"] if labels["cause"] == "nested")
+
+    with watching("--budget", "none", *OPTIONS, pids=[workload.pid for workload in workloads.values()]) as agent:
+        jobs = check_shared(agent, workloads, missing=missing, driver="gpu_scheduler")
+    assert len(jobs) == 2 * 2 * (20 + 8)
 
 
 @cases("nrt", "qaic")

@@ -34,6 +34,7 @@ static const char *const meaning_names[] = {
 	[XPT_FIELD_DESCRIPTOR] = "descriptor",
 	[XPT_FIELD_COMMAND] = "command",
 	[XPT_FIELD_ARGUMENT] = "argument",
+	[XPT_FIELD_TIMELINE] = "timeline",
 };
 
 /* The first number from least to most that has this name. */
@@ -61,7 +62,9 @@ int driver_role_from_name(const char *name)
 
 int driver_meaning_from_name(const char *name)
 {
-	return number_of(meaning_names, XPT_FIELD_DEVICE, XPT_FIELD_VALUE, name);
+	int found = number_of(meaning_names, XPT_FIELD_DEVICE, XPT_FIELD_TIMELINE, name);
+
+	return found >= XPT_FIELD_DESCRIPTOR && found <= XPT_FIELD_ARGUMENT ? -ENOENT : found;
 }
 
 enum xpt_event_role driver_role_parse(struct reader *reader, const struct member *member, unsigned int mask)
@@ -163,7 +166,7 @@ static void read_fields(struct reader *reader, const struct member *member, stru
 		if (meaning < 0) {
 			reader_error(reader, &child.place,
 				     "unknown meaning (known: device engine context client name size address count "
-				     "depth status value)");
+				     "depth status value timeline)");
 			return;
 		}
 		if (seen & 1u << meaning)

@@ -46,6 +46,7 @@ static const size_t value_places[] = {
 	[XPT_FIELD_COUNT] = offsetof(struct driver_event_values, count),
 	[XPT_FIELD_STATUS] = offsetof(struct driver_event_values, status),
 	[XPT_FIELD_VALUE] = offsetof(struct driver_event_values, value),
+	[XPT_FIELD_TIMELINE] = offsetof(struct driver_event_values, timeline),
 };
 
 /* A text that should be a number is left out: no one could compare or add it. */

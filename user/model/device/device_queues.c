@@ -311,10 +311,18 @@ void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, stru
 		queue_emit(queues, queue);
 }
 
+void queue_stay_pass(struct device_queues *queues, struct queue_stay *stay, __u64 time)
+{
+	stay->passed = stay->queue;
+	queue_stay_move(queues, stay, NULL, false, time);
+}
+
 void queue_stay_end(struct device_queues *queues, struct queue_stay *stay, __u64 time)
 {
-	if (stay->user)
-		stay->user->jobs++;
+	struct queue_user *user = stay->passed ? user_get(queues, stay->passed, stay->tgid) : stay->user;
+
+	if (user)
+		user->jobs++;
 	queue_stay_move(queues, stay, NULL, false, time);
 }
 

@@ -20,6 +20,12 @@ static const struct {
 	JOB_VALUE(COUNT, count),     JOB_VALUE(VALUE, value),	JOB_VALUE(ADDRESS, address),
 };
 
+/* Jobs that end in the order in which they were queued. */
+struct job_timeline {
+	struct map_node node; /* by driver and value */
+	struct link jobs;     /* in that order */
+};
+
 struct job_observer {
 	struct job_observer *next;
 	struct program *program;   /* held; NULL: none */
@@ -35,7 +41,9 @@ void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processe
 	pool_init(&jobs->observers.pool, sizeof(struct job_observer));
 	pool_init(&jobs->observers.activities, sizeof(struct activity));
 	pool_init(&jobs->pool, sizeof(struct job));
+	pool_init(&jobs->timeline_pool, sizeof(struct job_timeline));
 	link_init(&jobs->open);
+	link_init(&jobs->passed);
 	link_init(&jobs->unreported);
 	link_init(&jobs->emitted);
 }
@@ -181,6 +189,75 @@ static void job_observers_drop(struct job_observers *observers, struct job *job)
 		job_observer_remove(observers, job);
 }
 
+/* ---- timelines ---- */
+
+static int timeline_enter(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
+{
+	const __u64 driver = values->event->driver->index;
+	struct job_timeline *timeline;
+	struct map_node *node;
+
+	if (job->timeline || job->stay.passed || !(values->have & 1u << XPT_FIELD_TIMELINE))
+		return 0;
+	node = map_find(&jobs->timelines, driver, values->timeline);
+	timeline = node ? container_of(node, struct job_timeline, node) : pool_take(&jobs->timeline_pool);
+	if (!timeline)
+		return -ENOMEM;
+	if (!node) {
+		if (map_add(&jobs->timelines, &timeline->node, driver, values->timeline)) {
+			pool_give(&jobs->timeline_pool, timeline);
+			return -ENOMEM;
+		}
+		link_init(&timeline->jobs);
+	}
+	link_append(&timeline->jobs, &job->of_timeline);
+	job->timeline = timeline;
+	return 0;
+}
+
+static void timeline_leave(struct jobs *jobs, struct job *job)
+{
+	struct job_timeline *timeline = job->timeline;
+
+	if (!timeline)
+		return;
+	job->timeline = NULL;
+	link_remove(&job->of_timeline);
+	if (!link_alone(&timeline->jobs))
+		return;
+	map_remove(&jobs->timelines, &timeline->node);
+	pool_give(&jobs->timeline_pool, timeline);
+}
+
+/* Whether a job of the timeline, which was seen first, was also queued first: of two that ran the one that did so first. */
+static bool is_before(const struct job *first, const struct job *job)
+{
+	return job->view.queued || first->view.runs;
+}
+
+/*
+ * The job has ended: those before it on its timeline have, too. They leave their queues now, as their own ends may be
+ * lost; when these are seen after all, the queue's jobs are not passed any more: it does not keep the order.
+ */
+static void timeline_pass(struct jobs *jobs, const struct job *job, __u64 time)
+{
+	struct job *before, *following;
+
+	if (!job->timeline)
+		return;
+	link_for_each_safe(before, following, &job->timeline->jobs, of_timeline) {
+		if (before == job)
+			return;
+		if (!before->stay.queue || before->stay.queue->unordered || !is_before(before, job))
+			continue;
+		queue_stay_pass(&jobs->queues, &before->stay, time);
+		timeline_leave(jobs, before);
+		before->view.time = time;
+		link_remove(&before->link);
+		link_append(&jobs->passed, &before->link);
+	}
+}
+
 /* ---- jobs ---- */
 
 static void job_emit(struct jobs *jobs, struct job *job)
@@ -229,10 +306,11 @@ static void queue_count(struct device_queue *queue, const struct job *job)
 /* The job has ended, or is given up: it is open no more. */
 static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 {
-	struct device_queue *queue = job->stay.queue;
+	struct device_queue *queue = job->stay.queue ?: job->stay.passed;
 
 	job->view.time = time;
 	job_keys_remove(&jobs->keys, job);
+	timeline_leave(jobs, job);
 	if (job->ended)
 		queue_stay_end(&jobs->queues, &job->stay, time);
 	else
@@ -256,6 +334,14 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 	job_free(jobs, job);
 }
 
+/* It has ended, and that was not seen. One that was not seen to run may have been dropped by the driver. */
+static void job_lose_end(struct jobs *jobs, struct job *job, __u64 time)
+{
+	if (job->running || job->stay.passed)
+		event_dispatch_lose(jobs->events, XPT_LOSS_JOB_ENDS, 1, time);
+	job_over(jobs, job, time);
+}
+
 /* Those that are only kept for calls are dropped first. */
 static void jobs_make_room(struct jobs *jobs, __u64 time)
 {
@@ -271,7 +357,8 @@ static void jobs_make_room(struct jobs *jobs, __u64 time)
 		return;
 	}
 	event_dispatch_lose(jobs->events, XPT_LOSS_JOBS, 1, time);
-	job = container_of(jobs->open.next, struct job, link);
+	over = link_alone(&jobs->passed) ? &jobs->open : &jobs->passed;
+	job = container_of(over->next, struct job, link);
 	if (job->thread) { /* it is emitted at once, though calls around it may return */
 		link_remove(&job->of_thread);
 		job->thread = NULL;
@@ -289,6 +376,7 @@ static struct job *job_create(struct jobs *jobs, const struct driver_event_value
 		return NULL;
 	link_init(&job->of_key);
 	link_init(&job->of_thread);
+	link_init(&job->of_timeline);
 	if (job_keys_add(&jobs->keys, values, job)) {
 		pool_give(&jobs->pool, job);
 		return NULL;
@@ -381,8 +469,11 @@ static struct device_queue *job_queue(struct jobs *jobs, struct job *job, const 
 
 static int job_place(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
-	struct device_queue *queue = job_queue(jobs, job, values);
+	struct device_queue *queue;
 
+	if (job->stay.passed)
+		return 0;
+	queue = job_queue(jobs, job, values);
 	if (!queue)
 		return -ENOMEM;
 	if (queue->others && job->stay.queue != queue)
@@ -394,8 +485,10 @@ static int job_place(struct jobs *jobs, struct job *job, const struct driver_eve
 
 static int job_learn(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
+	int error = timeline_enter(jobs, job, values);
+
 	job_fill(job, values);
-	return job_place(jobs, job, values);
+	return job_place(jobs, job, values) ?: error;
 }
 
 /* *result is NULL when the event repeats what it has reported before. -ENOMEM. */
@@ -412,7 +505,7 @@ static int job_to_queue(struct jobs *jobs, const struct driver_event_values *val
 	if (key && pairing == XPT_PAIRING_UNIQUE)
 		return 0;
 	if (key && pairing == XPT_PAIRING_LATEST)
-		job_over(jobs, job_key_last(key), values->time);
+		job_lose_end(jobs, job_key_last(key), values->time);
 	*result = job_create(jobs, values);
 	return *result ? 0 : -ENOMEM;
 }
@@ -483,6 +576,9 @@ static int job_end(struct jobs *jobs, struct job *job, const struct driver_event
 	if (!job->view.failed) /* the cause of the failure is more specific */
 		job_status(job, values);
 	job->ended = true;
+	if (job->stay.passed)
+		job->stay.passed->unordered = true;
+	timeline_pass(jobs, job, values->time);
 	job->view.done = values->time;
 	if (job->view.runs > values->time)
 		job->view.runs = 0;
@@ -542,6 +638,12 @@ void jobs_settle(struct jobs *jobs, __u64 time)
 {
 	struct job *job;
 
+	while (!link_alone(&jobs->passed)) {
+		job = container_of(jobs->passed.next, struct job, link);
+		if (time < job->view.time || time - job->view.time < JOB_GRACE)
+			break;
+		job_lose_end(jobs, job, job->view.time);
+	}
 	while (!link_alone(&jobs->unreported)) {
 		job = container_of(jobs->unreported.next, struct job, link);
 		if (time < job->view.time || time - job->view.time < JOB_GRACE)
@@ -556,6 +658,8 @@ void jobs_drop_all(struct jobs *jobs, __u64 time)
 {
 	struct job *job, *following;
 
+	link_for_each_safe(job, following, &jobs->passed, link)
+		job_lose_end(jobs, job, job->view.time);
 	link_for_each_safe(job, following, &jobs->open, link)
 		job_over(jobs, job, time);
 }
@@ -635,6 +739,8 @@ void jobs_forget_processes(struct jobs *jobs)
 
 	link_for_each_safe(job, following, &jobs->open, link)
 		job_forget(jobs, job);
+	link_for_each_safe(job, following, &jobs->passed, link)
+		job_forget(jobs, job);
 	link_for_each_safe(job, following, &jobs->unreported, link)
 		job_forget(jobs, job);
 }
@@ -650,4 +756,6 @@ void jobs_free(struct jobs *jobs)
 	pool_free(&jobs->observers.pool);
 	pool_free(&jobs->observers.activities);
 	pool_free(&jobs->pool);
+	map_free(&jobs->timelines);
+	pool_free(&jobs->timeline_pool);
 }

@@ -123,6 +123,7 @@ struct device_queue {
 	__u64 clock;	     /* what follows is right at this time */
 	queue_share each;    /* of a job that had been with the device from the beginning */
 	queue_share targets; /* of all jobs of traced processes together */
+	bool unordered;	     /* a job ended here after a later one of its timeline */
 	__u64 undivided;  /* 2^-32 ns that are too few to be shared by those running; carried over to the next ones */
 	__u64 unreported; /* less than a ns that jobs had and their share_end lacked; carried over to the next one */
 };
@@ -150,13 +151,14 @@ struct device_queues {
 
 /* Where a job is. Zero it to begin with. */
 struct queue_stay {
-	struct device_queue *queue; /* NULL: in none */
-	bool running;		    /* with the device; else it waits */
-	bool target;		    /* of a traced process; set by queue_stay_claim */
-	__u32 tgid;		    /* set by queue_stay_submit */
-	struct queue_user *user;    /* of the queue; NULL: in none, or no memory for it */
-	queue_share since;	    /* of the queue, when it began to run there */
-	queue_share share;	    /* from queues in which it ran before */
+	struct device_queue *queue;  /* NULL: in none */
+	bool running;		     /* with the device; else it waits */
+	bool target;		     /* of a traced process; set by queue_stay_claim */
+	__u32 tgid;		     /* set by queue_stay_submit */
+	struct queue_user *user;     /* of the queue; NULL: in none, or no memory for it */
+	queue_share since;	     /* of the queue, when it began to run there */
+	queue_share share;	     /* from queues in which it ran before */
+	struct device_queue *passed; /* that it has left, as a later job of its timeline has ended; NULL: none */
 };
 
 void device_queues_init(struct device_queues *queues, struct event_dispatch *events);
@@ -174,7 +176,9 @@ void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, stru
 		     __u64 time);
 /* The job is known to be of this process from now on. */
 void queue_stay_submit(struct device_queues *queues, struct queue_stay *stay, __u32 tgid, __u64 time);
-/* The job, which is in a queue, has ended there. */
+/* The job, which is in a queue, has ended by now: a later one of its timeline has. Its end may still be seen. */
+void queue_stay_pass(struct device_queues *queues, struct queue_stay *stay, __u64 time);
+/* The job, which is in a queue or has been passed there, has ended. */
 void queue_stay_end(struct device_queues *queues, struct queue_stay *stay, __u64 time);
 /* Everything up to time is known; time may lie behind the queue's latest event. *use lacks process. */
 void queue_user_view(const struct queue_user *user, __u64 time, struct model_queue_use *use);
@@ -197,7 +201,7 @@ struct driver_event_values {
 	bool keyed;	 /* the key could be read */
 	__u64 key[XPT_EVENT_KEY_MAX];
 	__u32 have; /* bit (1 << enum xpt_event_meaning), of the following */
-	__u64 context, client, size, count, value, address;
+	__u64 context, client, size, count, value, address, timeline;
 	__s64 status;
 	char device[XPT_EVENT_TEXT], engine[XPT_EVENT_TEXT], name[XPT_EVENT_TEXT]; /* "" : unknown */
 };
@@ -211,6 +215,7 @@ enum engine_source {
 
 struct job_observer;
 struct job_key;
+struct job_timeline;
 struct call_thread;
 struct call_tree;
 
@@ -220,11 +225,13 @@ struct call_tree;
  */
 struct job {
 	struct event_job view;
-	struct link link;	    /* in jobs.open, jobs.unreported or jobs.emitted */
-	struct link of_key;	    /* while it is open */
-	struct link of_thread;	    /* while calls around it may return */
-	struct job_key *key;	    /* NULL: not open */
-	struct call_thread *thread; /* NULL: no call will have it any more */
+	struct link link;	       /* in jobs.open, jobs.passed, jobs.unreported or jobs.emitted */
+	struct link of_key;	       /* while it is open */
+	struct link of_timeline;       /* while it is open and not passed */
+	struct link of_thread;	       /* while calls around it may return */
+	struct job_key *key;	       /* NULL: not open */
+	struct job_timeline *timeline; /* NULL: none known, or not in of_timeline */
+	struct call_thread *thread;    /* NULL: no call will have it any more */
 	struct queue_stay stay;
 	struct job_observer *observers; /* who wants to know of its run and end */
 	struct process *process;	/* of view.process; NULL: none */
@@ -328,7 +335,10 @@ void device_times_add(struct model_device_times *times, const struct job *job);
 /* The times as they are shown: done only when no job is unfinished. */
 struct model_device_times device_times_shown(const struct model_device_times *times);
 
-/* Grace period after a job's end, ns: it is emitted when calls around it have returned, which some never do. */
+/*
+ * Grace period, ns. After a job's end: it is emitted when calls around it have returned, which some never do. After a job
+ * was passed by the end of a later one of its timeline: until then its own end may be seen, else it is lost.
+ */
 #define JOB_GRACE 60000000000ull
 
 struct jobs {
@@ -338,8 +348,10 @@ struct jobs {
 	struct job_keys keys;
 	struct job_observers observers;
 	struct call_tree *tree;
-	struct pool pool;
+	struct map timelines;
+	struct pool pool, timeline_pool;
 	struct link open;	/* oldest first */
+	struct link passed;	/* open, but out of their queues; in the order of that */
 	struct link unreported; /* ended or given up, calls may return; in the order of that */
 	struct link emitted;	/* the same, after the grace */
 	size_t count;

@@ -242,7 +242,7 @@ static int field_parse(const cJSON *item, struct traced_event *event)
 {
 	struct traced_field *field = &event->fields[event->field_count];
 	__s64 meaning = 0;
-	int error = json_integer_get(item, "meaning", XPT_FIELD_KEY, XPT_FIELD_ARGUMENT, &meaning);
+	int error = json_integer_get(item, "meaning", XPT_FIELD_KEY, XPT_FIELD_TIMELINE, &meaning);
 
 	if (error)
 		return error;

@@ -370,7 +370,7 @@ static void add_losses(struct text *text, const struct model *model)
 
 	json_newline(text);
 	json_begin(text, "lost", '{');
-	for (cause = 0; cause <= XPT_LOSS_STACK_COPIES; cause++)
+	for (cause = 0; cause <= XPT_LOSS_JOB_ENDS; cause++)
 		json_add_unsigned(text, loss_name(cause), model_lost(model, cause));
 	for (; cause < XPT_LOSS_MAX; cause++)
 		unknown += model_lost(model, cause);

@@ -272,7 +272,7 @@ static void finish(void *context, struct text *tail, const struct model *model, 
 		perfetto_argument_true(p, track, "complete");
 	perfetto_argument_any(p, track, "output_error", error ? strerror(-error) : NULL);
 	for (int cause = 0; cause < XPT_LOSS_MAX; cause++) {
-		if (cause > XPT_LOSS_STACK_COPIES)
+		if (cause > XPT_LOSS_JOB_ENDS)
 			unknown += model_lost(model, cause);
 		else
 			perfetto_argument_some(p, track, loss_name(cause), model_lost(model, cause));
