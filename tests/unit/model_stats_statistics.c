@@ -232,13 +232,47 @@ Test(model_stats_statistics, merging_with_an_empty_one_changes_nothing)
 	statistics_free(empty);
 }
 
+/* Few values are kept one by one, more in a histogram: what is merged of both is as if all had been added to one. */
+Test(model_stats_statistics, few_and_many_merge_as_one)
+{
+	static const size_t sizes[] = { 0, 1, 12, 23, 24, 25, 40, 500 };
+	const size_t count = sizeof(sizes) / sizeof(sizes[0]);
+
+	for (size_t i = 0; i < count * count; i++) {
+		struct statistics *whole = statistics_create(), *parts[] = { statistics_create(), statistics_create() };
+		const size_t many[] = { sizes[i / count], sizes[i % count] };
+		struct statistics_cursor cursor = {}, other = {};
+
+		for (size_t part = 0; part < 2; part++)
+			for (size_t each = 0; each < many[part]; each++) {
+				__u64 value = draw((unsigned int)each % DISTRIBUTIONS);
+
+				statistics_add(whole, value);
+				statistics_add(parts[part], value);
+			}
+		cr_assert_eq(statistics_merge(parts[0], parts[1]), 0);
+		cr_assert_eq(statistics_count(parts[0]), many[0] + many[1]);
+		for (unsigned int thousandth = 0; thousandth <= 1000; thousandth++)
+			cr_assert_eq(statistics_quantile(parts[0], thousandth / 1000.0),
+				     statistics_quantile(whole, thousandth / 1000.0), "%zu and %zu values: %u of 1000",
+				     many[0], many[1], thousandth);
+		for (unsigned int bits = 0; bits < 63; bits++)
+			cr_assert_eq(statistics_up_to_next(parts[0], &cursor, 1ull << bits),
+				     statistics_up_to_next(whole, &other, 1ull << bits), "%zu and %zu values: %u bits",
+				     many[0], many[1], bits);
+		statistics_free(whole);
+		statistics_free(parts[0]);
+		statistics_free(parts[1]);
+	}
+}
+
 #if defined(__SANITIZE_ADDRESS__)
 #define MEASURES_MEMORY 0 /* the sanitizer's allocator does not tell */
 #else
 #define MEASURES_MEMORY 1
 #endif
 
-Test(model_stats_statistics, an_idle_program_costs_less_than_a_kilobyte)
+Test(model_stats_statistics, a_few_values_cost_less_than_200_bytes)
 {
 	struct statistics *statistics;
 	struct mallinfo2 before, after;
@@ -247,8 +281,9 @@ Test(model_stats_statistics, an_idle_program_costs_less_than_a_kilobyte)
 		cr_skip_test("the sanitizer's allocator does not say how much is in use");
 	before = mallinfo2();
 	statistics = statistics_create();
-	statistics_add(statistics, 1000);
+	for (unsigned int i = 0; i < 20; i++)
+		statistics_add(statistics, 1000ull << i);
 	after = mallinfo2();
-	cr_assert_lt(after.uordblks - before.uordblks, 1024);
+	cr_assert_lt(after.uordblks - before.uordblks, 200);
 	statistics_free(statistics);
 }
