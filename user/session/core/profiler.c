@@ -351,6 +351,7 @@ static int create_profiling(struct profiler *profiler, size_t report_bytes)
 	if (error)
 		return error;
 	model_keep_released(profiler->model, KEEP_RELEASED);
+	model_leave_out_sums(profiler->model);
 	error = profiling_create(&profiling_options, &profiler->profiling);
 	if (!error)
 		error = model_add_sink(profiler->model, (struct event_sink){ on_event, profiler });
