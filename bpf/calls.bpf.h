@@ -632,15 +632,12 @@ __noinline int run_timed(__u64 start)
 {
 	__u64 took = bpf_ktime_get_ns() - start;
 	struct xpt_shared *shared = shared_get();
-	void *nothing;
 
 	if (!shared)
 		return 0;
 	if (start & TIMED_STEPPED) {
 		__sync_fetch_and_add(&shared->stepped, 1);
-		nothing = bpf_ringbuf_reserve(&control_ring, sizeof(__u64), 0);
-		if (nothing)
-			bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+		reader_wake();
 	}
 	if (took > XPT_HITS_TIMED_MAX)
 		return 0;

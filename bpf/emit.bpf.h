@@ -82,6 +82,15 @@ static __always_inline long emit_control(void *record, __u64 size)
 }
 
 /* Bytes: more than the largest record. */
+/* As if there were something in the control ring. */
+static __always_inline void reader_wake(void)
+{
+	void *nothing = bpf_ringbuf_reserve(&control_ring, sizeof(__u64), 0);
+
+	if (nothing)
+		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+}
+
 #define WAKEUP_WINDOW 512
 
 /*

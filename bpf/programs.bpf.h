@@ -80,6 +80,7 @@ __noinline int entry_release(__u32 index)
 /* Index of the entry of a new program; another thread may have made it meanwhile. 0: the table is full. */
 __noinline int entry_make(const struct xpt_spec *spec, __u64 handle)
 {
+	const struct xpt_shared *shared = shared_get();
 	struct xpt_program_entry *entry;
 	struct xpt_program_key key;
 	const __u32 *known;
@@ -97,6 +98,8 @@ __noinline int entry_make(const struct xpt_spec *spec, __u64 handle)
 	entry->since = bpf_ktime_get_ns();
 	if (!bpf_map_update_elem(&programs, &key, &index, BPF_NOEXIST)) {
 		*(volatile __u32 *)&entry->key.tgid = key.tgid;
+		if (shared && shared->wake_new)
+			reader_wake();
 		return index;
 	}
 	entry_release(index);

@@ -363,6 +363,7 @@ struct xpt_shared {
 	__u64 stepped;		    /* those of expensive probes among them: each has woken the collector */
 	__u64 off_cpu_due[2];	    /* the same of a thread that leaves the CPU: blocked, preempted */
 	__u64 stack_due;	    /* when the next stack of a call is taken, ns of CLOCK_MONOTONIC */
+	__u64 wake_new;		    /* 1: the first call of a program, or function, wakes the collector */
 };
 
 /*

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 
+from agent import agent_section
 from attach import attach_section, model_section
 from budget import budget_section
 from code_objects import codeobj_section
@@ -56,6 +57,7 @@ SECTIONS = {
     "thread": thread_section,
     "explain": explain_section,
     "page": page_section,
+    "agent": agent_section,
 }
 
 
@@ -70,6 +72,7 @@ class Settings:
         self.memory_seconds = (1, 3) if quick else (10, 60)
         self.model_seconds = 0.3 if quick else 2
         self.budget_seconds = 2 if quick else 12
+        self.agent_seconds = 6 if quick else 60
         self.page_inferences = 10000 if quick else 1000000
         self.programs_seconds = 1 if quick else 4
         self.explain_inferences = (10000,) if quick else (1000000, 10000000)

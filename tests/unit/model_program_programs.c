@@ -3,6 +3,22 @@
 
 #include "model_records.h"
 
+Test(model_program_programs, sums_that_nobody_reads_are_left_out)
+{
+	struct fixture *f = fixture_toy();
+	const struct model_program *program;
+
+	model_leave_out_sums(f->model);
+	toy_execute(f, 1, 0x7f12, 100, 150);
+	cr_assert_eq(model_flush(f->model), 0);
+	program = model_program(f->model, 0);
+	cr_assert_eq(program->recorded, 1);
+	cr_assert_eq(program->last_end, 150);
+	cr_assert_null(program->latency);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 0)->event.call.end, 150);
+	fixture_free(f);
+}
+
 Test(model_program_programs, one_that_was_loaded_before_is_known_by_its_order)
 {
 	struct fixture *f = fixture_toy();

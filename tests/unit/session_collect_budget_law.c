@@ -305,3 +305,24 @@ Test(session_collect_budget_law, many_that_are_nearly_idle)
 	seconds(&target, 5);
 	cr_assert_float_eq(law_limit(&target.law), 0.02 * 4 * CORE, 1000);
 }
+
+/* One call each in the millisecond after which the budget of a second was used up is no thousand calls a second. */
+Test(session_collect_budget_law, a_short_time_says_little_of_a_program)
+{
+	struct law_program programs[100];
+	struct law law = { .share = 0.02 };
+	struct law_input input = {
+		.seconds = 1e-3, .targets = CORE, .samples = 2 * CORE, .programs = programs, .program_count = 100
+	};
+
+	for (size_t i = 0; i < 100; i++)
+		programs[i] = (struct law_program){ .calls = 1000, .factor = 1 };
+	cr_assert_eq(law_step(&law, &input, true), LAW_SAMPLING);
+	for (size_t i = 0; i < 100; i++)
+		cr_assert(programs[i].factor > 1 && programs[i].factor <= 16, "%u", programs[i].factor);
+	input.seconds = 1;
+	for (unsigned int second = 0; second < 3; second++)
+		law_step(&law, &input, false);
+	for (size_t i = 0; i < 100; i++)
+		cr_assert_gt(programs[i].factor, 100, "a second does: %u", programs[i].factor);
+}

@@ -116,6 +116,8 @@ bool kern_answer(struct kern *kern, __u64 ticket);
 bool kern_waits(const struct kern *kern, __u64 ticket);
 /* Nobody polls the data rings for a while: until it is unset, the first record in one of them makes the descriptor readable. */
 int kern_set_idle(struct kern *kern, bool idle);
+/* Likewise, and the first call of a program makes the control descriptor readable. */
+void kern_set_patient(struct kern *kern, bool patient);
 /* To be called before requests are read: threads that wait on the caller's CPU yield it more often. */
 void kern_note_cpu(struct kern *kern);
 

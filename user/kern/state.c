@@ -46,6 +46,11 @@ int kern_set_idle(struct kern *kern, bool idle)
 	return settings_write(kern, &kern->settings);
 }
 
+void kern_set_patient(struct kern *kern, bool patient)
+{
+	__atomic_store_n(&kern->shared->wake_new, patient, __ATOMIC_RELAXED);
+}
+
 int kern_family_adopt(struct kern *kern)
 {
 	kern->settings.family = 1;

@@ -299,6 +299,8 @@ static void call_count(struct model *model, struct passage *passage)
 		note(passage, program_record(passage->program, call));
 		return;
 	}
+	if (model->programs.unmeasured)
+		return;
 	total = totals_get(&model->totals, passage->process, passage->function, call->end);
 	note(passage, total ? total_record(total, call) : -ENOMEM);
 }

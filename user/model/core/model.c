@@ -83,6 +83,11 @@ void model_set_whole(struct model *model, const struct model *whole)
 	model->programs.like = &whole->programs;
 }
 
+void model_leave_out_sums(struct model *model)
+{
+	model->programs.unmeasured = true;
+}
+
 int model_want_stacks(struct model *model)
 {
 	if (model->stacks.wanted)

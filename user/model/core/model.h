@@ -24,6 +24,12 @@ void model_set_gate(struct model *model, struct event_gate gate);
  */
 void model_set_whole(struct model *model, const struct model *whole);
 
+/*
+ * Before the first record: only events are of interest. Programs have no durations, and functions that are not those of inferences
+ * no sums of their recorded calls; what the kernel has counted is in both.
+ */
+void model_leave_out_sums(struct model *model);
+
 /* Before the first record: stacks become events. -ENOSPC as model_add_sink(). */
 int model_want_stacks(struct model *model);
 

@@ -83,6 +83,7 @@ static int programs_append(struct programs *programs, struct program *program)
 {
 	int error = vec_push(programs->all, programs->count, program);
 
+	program->unmeasured = programs->unmeasured;
 	if (!error)
 		program->view.id = programs->next_id++;
 	return error;
@@ -335,6 +336,8 @@ int program_record(struct program *program, const struct event_call *call)
 	view->tracing_inside += call->tracing_inside;
 	if (call->function->role != XPT_ROLE_ENQUEUE) /* else with its wait */
 		states_add(&view->states, &call->states);
+	if (program->unmeasured)
+		return 0;
 	if (call->tracing && statistics_record(&program->tracing, &view->tracing, call->tracing))
 		return -ENOMEM;
 	if (call->function->role == XPT_ROLE_EXECUTE)
@@ -348,7 +351,7 @@ int program_ended(struct program *program, __u64 start, __u64 end, bool failed)
 		program->view.last_end = end;
 	if (failed)
 		program->view.errors++;
-	return statistics_record(&program->latency, &program->view.latency, end - start);
+	return program->unmeasured ? 0 : statistics_record(&program->latency, &program->view.latency, end - start);
 }
 
 /* Adds to that of the same process and name; without memory nothing is. */

@@ -37,6 +37,7 @@ struct program {
 	unsigned int operator_count; /* of these, */
 	__u64 operator_types;	     /* and the sum of the hashes of their types */
 	struct statistics *latency, *call, *tracing;
+	bool unmeasured; /* as programs.unmeasured: these three stay NULL */
 	struct tokens *tokens;
 	__u64 parent;		  /* handle */
 	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */
@@ -62,6 +63,7 @@ struct programs {
 	size_t keep;	  /* number of them beyond which the oldest are forgotten */
 	struct eviction eviction;
 	unsigned int next_id;
+	bool unmeasured; /* nobody reads the durations of programs */
 };
 
 void programs_init(struct programs *programs, struct event_dispatch *events, struct processes *processes);

@@ -17,15 +17,13 @@
 #define COLUMNS (1 << COLUMN_BITS)
 #define ROWS (64 - COLUMN_BITS + 1)
 
-/*
- * Most programs and functions of short processes have few values: as long as these lie in no more than so many columns, each
- * column is a bin by itself, and no row is there. A bin takes 8 bytes, a row 512.
- */
-#define BINS_MAX 32
+/* Values that are kept one by one, before there is a histogram: it takes many times their memory, and most programs run a few times. */
+#define FEW 24
 
-struct bin {
-	__u32 place; /* row * COLUMNS + column; they are in the order of that */
-	__u32 count;
+struct bins {
+	__u8 row_count;
+	__u8 row_slot[ROWS]; /* 1 + index in rows; 0: the row has no value yet */
+	__u64 rows[][COLUMNS];
 };
 
 struct statistics {
@@ -33,12 +31,9 @@ struct statistics {
 	unsigned __int128 squares; /* sum of the squares, modulo 2^128 ... */
 	__u64 squares_carry;	   /* ... and how often it went over; sums of integers merge without rounding */
 	__u64 count, min, max;
-	__u64 binned;	  /* values in the histogram: less than count only after memory ran out */
-	struct bin *bins; /* NULL: it is in rows, or empty */
-	__u8 bin_count, bin_room;
-	__u64 (*rows)[COLUMNS];
-	__u8 row_count;
-	__u8 row_slot[ROWS]; /* 1 + index in rows; 0: the row has no value yet */
+	__u64 binned;	   /* values in the histogram, or in few: less than count only after memory ran out */
+	struct bins *bins; /* NULL: the values are in few */
+	__u16 few[FEW];	   /* where each would be in the histogram: row * COLUMNS + column; in order */
 };
 
 struct statistics *statistics_create(void)
@@ -51,7 +46,6 @@ void statistics_free(struct statistics *statistics)
 	if (!statistics)
 		return;
 	free(statistics->bins);
-	free(statistics->rows);
 	free(statistics);
 }
 
@@ -75,112 +69,64 @@ static __u64 column_middle(unsigned int row, unsigned int column)
 	return (COLUMNS + column) * width + (width - 1) / 2;
 }
 
+/* NULL: no memory. */
 static __u64 *row_get(struct statistics *statistics, unsigned int row)
 {
-	__u64(*rows)[COLUMNS];
-	unsigned int i;
+	struct bins *bins = statistics->bins;
 
-	if (!statistics->row_slot[row]) {
-		rows = realloc(statistics->rows, (statistics->row_count + 1u) * sizeof(*rows));
-		if (!rows)
-			return NULL;
-		statistics->rows = rows;
-		for (i = 0; i < COLUMNS; i++)
-			rows[statistics->row_count][i] = 0;
-		statistics->row_slot[row] = ++statistics->row_count;
-	}
-	return statistics->rows[statistics->row_slot[row] - 1];
-}
-
-/* Makes rows of the bins. -ENOMEM: they stay. */
-static int make_rows(struct statistics *statistics)
-{
-	unsigned int i;
-
-	for (i = 0; i < statistics->bin_count; i++) {
-		if (row_get(statistics, statistics->bins[i].place / COLUMNS))
-			continue;
-		free(statistics->rows);
-		statistics->rows = NULL;
-		statistics->row_count = 0;
-		memset(statistics->row_slot, 0, sizeof(statistics->row_slot));
-		return -ENOMEM;
-	}
-	for (i = 0; i < statistics->bin_count; i++)
-		row_get(statistics, statistics->bins[i].place /
-					    COLUMNS)[statistics->bins[i].place % COLUMNS] = statistics->bins[i].count;
-	free(statistics->bins);
-	statistics->bins = NULL;
-	statistics->bin_count = statistics->bin_room = 0;
-	return 0;
-}
-
-/* The bin at the place; made when there is none. NULL: there is no room. */
-static struct bin *bin_get(struct statistics *statistics, __u32 place)
-{
-	unsigned int at = statistics->bin_count, room = statistics->bin_room;
-	struct bin *bins;
-
-	while (at && statistics->bins[at - 1].place >= place)
-		at--;
-	if (at < statistics->bin_count && statistics->bins[at].place == place)
-		return &statistics->bins[at];
-	if (statistics->bin_count == BINS_MAX)
-		return NULL;
-	if (statistics->bin_count == room) {
-		room = room ? room * 2 : 4;
-		bins = realloc(statistics->bins, room * sizeof(*bins));
+	if (!bins->row_slot[row]) {
+		bins = realloc(bins, sizeof(*bins) + (bins->row_count + 1u) * sizeof(bins->rows[0]));
 		if (!bins)
 			return NULL;
 		statistics->bins = bins;
-		statistics->bin_room = (__u8)room;
+		memset(bins->rows[bins->row_count], 0, sizeof(bins->rows[0]));
+		bins->row_slot[row] = ++bins->row_count;
 	}
-	memmove(&statistics->bins[at + 1], &statistics->bins[at], (statistics->bin_count - at) * sizeof(*bins));
-	statistics->bins[at] = (struct bin){ .place = place };
-	statistics->bin_count++;
-	return &statistics->bins[at];
+	return bins->rows[bins->row_slot[row] - 1];
 }
 
-static int binned_add(struct statistics *statistics, unsigned int row, unsigned int column, __u64 count)
+/* The values that were kept one by one are in a histogram from here on. -ENOMEM: they stay as they are. */
+static int bins_begin(struct statistics *statistics)
 {
-	struct bin *bin = statistics->row_count ? NULL : bin_get(statistics, row * COLUMNS + column);
-	__u64 *counts;
+	struct bins *bins;
+	unsigned int rows = 0;
 
-	if (bin && count <= UINT32_MAX - bin->count) {
-		bin->count += (__u32)count;
-	} else {
-		if (!statistics->row_count && make_rows(statistics))
-			return -ENOMEM;
-		counts = row_get(statistics, row);
-		if (!counts)
-			return -ENOMEM;
-		counts[column] += count;
+	for (__u64 i = 0; i < statistics->binned; i++)
+		rows += !i || statistics->few[i] / COLUMNS != statistics->few[i - 1] / COLUMNS;
+	bins = calloc(1, sizeof(*bins) + rows * sizeof(bins->rows[0]));
+	if (!bins)
+		return -ENOMEM;
+	for (__u64 i = 0; i < statistics->binned; i++) {
+		__u8 *slot = &bins->row_slot[statistics->few[i] / COLUMNS];
+
+		*slot = *slot ?: ++bins->row_count;
+		bins->rows[*slot - 1][statistics->few[i] % COLUMNS]++;
 	}
-	statistics->binned += count;
+	statistics->bins = bins;
 	return 0;
 }
 
-/* Moves the place on to the first that has values, from there on. False: there are none. */
-static bool binned_next(const struct statistics *statistics, unsigned int *row, unsigned int *column, __u64 *count)
+/* More values of one column. -ENOMEM: they are not in it. */
+static int bin_add(struct statistics *statistics, unsigned int row, unsigned int column, __u64 count)
 {
-	const struct bin *bin;
+	__u16 place = (__u16)(row * COLUMNS + column);
+	__u64 at = statistics->binned, *counts;
 
-	for (unsigned int i = 0; i < statistics->bin_count; i++) {
-		bin = &statistics->bins[i];
-		if (bin->place < *row * COLUMNS + *column)
-			continue;
-		*row = bin->place / COLUMNS;
-		*column = bin->place % COLUMNS;
-		*count = bin->count;
-		return true;
+	if (!statistics->bins && count == 1 && at < FEW) {
+		for (; at && statistics->few[at - 1] > place; at--)
+			statistics->few[at] = statistics->few[at - 1];
+		statistics->few[at] = place;
+		statistics->binned++;
+		return 0;
 	}
-	for (; *row < ROWS; (*row)++, *column = 0)
-		for (; statistics->row_slot[*row] && *column < COLUMNS; (*column)++) {
-			*count = statistics->rows[statistics->row_slot[*row] - 1][*column];
-			if (*count)
-				return true;
-		}
-	return false;
+	if (!statistics->bins && bins_begin(statistics))
+		return -ENOMEM;
+	counts = row_get(statistics, row);
+	if (!counts)
+		return -ENOMEM;
+	counts[column] += count;
+	statistics->binned += count;
+	return 0;
 }
 
 static void squares_add(struct statistics *statistics, unsigned __int128 squares)
@@ -200,14 +146,26 @@ int statistics_add(struct statistics *statistics, __u64 value)
 	statistics->count++;
 	statistics->sum += value;
 	squares_add(statistics, (unsigned __int128)value * value);
-	return binned_add(statistics, row, column_of(value, row), 1);
+	return bin_add(statistics, row, column_of(value, row), 1);
+}
+
+static int merge_rows(struct statistics *into, const struct bins *from)
+{
+	int error = 0;
+
+	for (unsigned int row = 0; row < ROWS; row++) {
+		const __u64 *counts = from->row_slot[row] ? from->rows[from->row_slot[row] - 1] : NULL;
+
+		for (unsigned int column = 0; counts && column < COLUMNS; column++)
+			if (counts[column] && bin_add(into, row, column, counts[column]))
+				error = -ENOMEM;
+	}
+	return error;
 }
 
 int statistics_merge(struct statistics *into, const struct statistics *from)
 {
-	unsigned int row, column;
 	int error = 0;
-	__u64 count;
 
 	if (!from->count)
 		return 0;
@@ -219,8 +177,11 @@ int statistics_merge(struct statistics *into, const struct statistics *from)
 	into->sum += from->sum;
 	squares_add(into, from->squares);
 	into->squares_carry += from->squares_carry;
-	for (row = column = 0; binned_next(from, &row, &column, &count); column++)
-		error = binned_add(into, row, column, count) ?: error;
+	if (from->bins)
+		return merge_rows(into, from->bins);
+	for (__u64 i = 0; i < from->binned; i++)
+		if (bin_add(into, from->few[i] / COLUMNS, from->few[i] % COLUMNS, 1))
+			error = -ENOMEM;
 	return error;
 }
 
@@ -296,6 +257,11 @@ double statistics_deviation(const struct statistics *statistics)
 	return variance > 0 ? (double)sqrtl(variance) : 0;
 }
 
+static __u64 few_middle(const struct statistics *statistics, __u64 index)
+{
+	return column_middle(statistics->few[index] / COLUMNS, statistics->few[index] % COLUMNS);
+}
+
 static __u64 clamp(const struct statistics *statistics, __u64 value)
 {
 	if (value < statistics->min)
@@ -303,10 +269,26 @@ static __u64 clamp(const struct statistics *statistics, __u64 value)
 	return value > statistics->max ? statistics->max : value;
 }
 
+/* The middle of the column with the value of this rank, which is in it. */
+static __u64 bins_at(const struct bins *bins, __u64 rank)
+{
+	__u64 seen = 0;
+
+	for (unsigned int row = 0; row < ROWS; row++) {
+		const __u64 *counts = bins->row_slot[row] ? bins->rows[bins->row_slot[row] - 1] : NULL;
+
+		for (unsigned int column = 0; counts && column < COLUMNS; column++) {
+			seen += counts[column];
+			if (seen >= rank)
+				return column_middle(row, column);
+		}
+	}
+	return ~0ull;
+}
+
 __u64 statistics_quantile(const struct statistics *statistics, double quantile)
 {
-	unsigned int row, column;
-	__u64 rank, count, seen = 0;
+	__u64 rank;
 	double place;
 
 	if (!(quantile > 0))
@@ -319,26 +301,32 @@ __u64 statistics_quantile(const struct statistics *statistics, double quantile)
 	rank = place < 1 ? 1 : (__u64)place;
 	if (rank == 1)
 		return statistics->min;
-	for (row = column = 0; binned_next(statistics, &row, &column, &count); column++) {
-		seen += count;
-		if (seen >= rank)
-			return clamp(statistics, column_middle(row, column));
-	}
-	return statistics->max;
+	return clamp(statistics, statistics->bins ? bins_at(statistics->bins, rank) : few_middle(statistics, rank - 1));
 }
 
 __u64 statistics_up_to_next(const struct statistics *statistics, struct statistics_cursor *cursor, __u64 value)
 {
-	__u64 count;
+	const struct bins *bins = statistics->bins;
 
 	if (!statistics->count || value < statistics->min)
 		return 0;
 	if (value >= statistics->max)
 		return statistics->count;
-	for (; binned_next(statistics, &cursor->row, &cursor->column, &count); cursor->column++) {
-		if (column_middle(cursor->row, cursor->column) > value)
+	if (!bins) {
+		while (cursor->seen < statistics->binned && few_middle(statistics, cursor->seen) <= value)
+			cursor->seen++;
+		return cursor->seen;
+	}
+	for (; cursor->row < ROWS; cursor->row++, cursor->column = 0) {
+		const unsigned int slot = bins->row_slot[cursor->row];
+
+		for (; slot && cursor->column < COLUMNS; cursor->column++) {
+			if (column_middle(cursor->row, cursor->column) > value)
+				return cursor->seen;
+			cursor->seen += bins->rows[slot - 1][cursor->column];
+		}
+		if (!slot && column_middle(cursor->row, 0) > value)
 			break;
-		cursor->seen += count;
 	}
 	return cursor->seen;
 }

@@ -7,6 +7,8 @@
 
 #include "profile/handle/state.h"
 
+#define UNHURRIED_EVERY 1000000000ull /* ns: beside it, a tenth of a second does not matter */
+
 int profiling_create(const struct profiling_options *options, struct profiling **result)
 {
 	struct profiling *profiling = calloc(1, sizeof(*profiling));
@@ -264,6 +266,19 @@ __u64 profiling_due(const struct profiling *profiling)
 		due = next < due ? next : due;
 	}
 	return due;
+}
+
+bool profiling_unhurried(const struct profiling *profiling)
+{
+	const struct run *run;
+
+	link_for_each(run, &profiling->runs, link) {
+		const struct handle_options *options = &run->handle->options;
+
+		if (!options->stream || options->report_every < UNHURRIED_EVERY)
+			return false;
+	}
+	return true;
 }
 
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset)

@@ -56,6 +56,8 @@ struct event_sink profiling_sink(struct profiling *profiling);
  * When counts have to be read next: a time of CLOCK_MONOTONIC, which may be past; ~0: not before something changes.
  */
 __u64 profiling_due(const struct profiling *profiling);
+/* There is nothing but streams with seldom reports: events may come late, when that time has come. */
+bool profiling_unhurried(const struct profiling *profiling);
 /*
  * The counts were read at time, and are on their way through the model. offset: CLOCK_REALTIME less CLOCK_MONOTONIC now;
  * the next boundary of each stream is found with it, so a clock that is set moves boundaries, and no report is

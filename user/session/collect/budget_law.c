@@ -12,6 +12,7 @@
 #define LEAST_PROCESS 2e7
 #define LEAST_MOST 1e9
 #define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
+#define FEW_FACTOR 16	      /* times the calls seen: an interval is at most that long */
 #define FACTOR_STEP 0.75      /* an interval is lowered only to this part of it or less */
 
 double law_limit(const struct law *law)
@@ -84,14 +85,14 @@ static double fair_rate(const struct law_input *input, double samples)
 	return fair;
 }
 
-static __u32 factor_for(const struct law_program *program, double fair)
+static __u32 factor_for(const struct law_program *program, double fair, double seconds)
 {
 	double factor = ceil(program->calls / fair);
 
 	if (!(factor > 1))
 		return 1;
-	/* One a second at least. */
-	factor = fmin(factor, fmax(1, program->calls));
+	/* One a second at least. A few calls in a short time say little of how many a second has. */
+	factor = fmin(factor, fmax(1, fmin(program->calls, FEW_FACTOR * program->calls * seconds)));
 	return factor < LAW_FACTOR_MAX ? (__u32)factor : LAW_FACTOR_MAX;
 }
 
@@ -106,7 +107,7 @@ static bool set_factors(const struct law *law, const struct law_input *input, do
 
 	for (size_t i = 0; i < input->program_count; i++) {
 		struct law_program *program = &input->programs[i];
-		__u32 factor = program->calls > 0 ? factor_for(program, fair) : program->factor;
+		__u32 factor = program->calls > 0 ? factor_for(program, fair, input->seconds) : program->factor;
 
 		if (lower ? factor <= program->factor * FACTOR_STEP : factor > program->factor) {
 			program->factor = factor;

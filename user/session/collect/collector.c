@@ -21,6 +21,7 @@
 
 #define BUFFER_BYTES (8u << 20)
 #define LOSSES_INTERVAL 200000000ull /* ns */
+#define LOSSES_INTERVAL_PATIENT 1000000000ull
 #define GRACE_US 5000
 #define PRIORITY -20		      /* nice value */
 #define WAIT_PROBES 1000000000ull     /* ns */
@@ -523,19 +524,39 @@ int collector_start(struct collector *collector)
 	return collector->options.command ? command_release(&collector->command) : 0;
 }
 
+/*
+ * Whether the rings may be polled less often. What is new is to be looked at soon: names are read from the memory of processes, which
+ * may end. Operators and stacks have more of that than programs.
+ */
+static bool may_wait(const struct collector *collector, __u64 now)
+{
+	const struct collector_needs *needs = &collector->needs;
+
+	return collector->unhurried && now - collector->news >= COLLECTOR_IDLE && !needs->codes && !needs->stacks &&
+	       !needs->samples && !(needs->roles >> XPT_ROLE_OPERATOR & 1);
+}
+
 /* When there may be something to do, at the latest. */
 static __u64 next_poll(struct collector *collector, __u64 now)
 {
-	bool idle = now - collector->active >= COLLECTOR_IDLE, was_idle = collector->idle;
+	bool patient = may_wait(collector, now), was_patient = collector->patient;
+	bool idle = !patient && now - collector->active >= COLLECTOR_IDLE, was_idle = collector->idle;
 	__u64 due = counter_sampler_due(collector->counter_sampler), poll;
 
 	if (idle != was_idle && !kern_set_idle(collector->kern, idle))
 		collector->idle = idle;
+	if (patient != was_patient)
+		kern_set_patient(collector->kern, patient);
+	collector->patient = patient;
 	/* What came before the rings wake is fetched as soon as before. */
-	poll = now + (was_idle && collector->idle ? COLLECTOR_POLL_IDLE : COLLECTOR_POLL);
-	if (collector->mappings_due && collector->mappings_due < due)
-		due = collector->mappings_due;
-	return due < poll ? due : poll;
+	if (was_patient && patient)
+		poll = collector->drained + COLLECTOR_POLL_IDLE;
+	else
+		poll = now + (was_idle && collector->idle ? COLLECTOR_POLL_IDLE : COLLECTOR_POLL);
+	collector->drain_due = due < poll ? due : poll;
+	if (collector->mappings_due && collector->mappings_due < collector->drain_due)
+		return collector->mappings_due;
+	return collector->drain_due;
 }
 
 static void on_cpu_online(void *context, int cpu)
@@ -557,6 +578,7 @@ int collector_wait(struct collector *collector, __u64 until)
 	__u64 next = until < due ? until : due;
 	struct timespec timeout = { 0, next > now ? next - now : 0 };
 	struct epoll_event events[8];
+	bool woken = false;
 	int ready;
 
 	/* Not before: a command must not inherit it. */
@@ -566,17 +588,25 @@ int collector_wait(struct collector *collector, __u64 until)
 	if (ready < 0 && errno != EINTR)
 		return -errno;
 	kern_note_cpu(collector->kern);
+	now = clock_monotonic();
 	for (int i = 0; i < ready; i++) {
-		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings)) {
+		int descriptor = events[i].data.fd;
+		bool is_mappings = collector->mappings && descriptor == mappings_descriptor(collector->mappings);
+
+		woken |= !is_mappings;
+		if (is_mappings) {
 			targets_read_mappings(collector);
-			collector->mappings_due = clock_monotonic() + COLLECTOR_POLL;
+			collector->mappings_due = now + COLLECTOR_POLL;
 		}
-		if (events[i].data.fd == collector->cpu_events)
+		if (descriptor == collector->cpu_events)
 			cpu_events_read(collector->cpu_events, on_cpu_online, collector);
+		if (descriptor == kern_control_descriptor(collector->kern))
+			collector->news = now;
 		/* Fails only when another one has emptied it. */
-		if (events[i].data.fd == collector->wake && read(collector->wake, &count, sizeof(count)) < 0)
+		if (descriptor == collector->wake && read(collector->wake, &count, sizeof(count)) < 0)
 			continue;
 	}
+	collector->mappings_only = collector->patient && !woken && now < collector->drain_due && now < until;
 	return 0;
 }
 
@@ -644,8 +674,10 @@ int collector_work(struct collector *collector)
 {
 	__u64 now;
 
-	counter_sampler_look(collector->counter_sampler);
-	records_drain(collector);
+	if (!collector->mappings_only) {
+		counter_sampler_look(collector->counter_sampler);
+		records_drain(collector);
+	}
 	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
 		collector->mappings_due = 0;
 		watch_mappings(collector, EPOLL_CTL_MOD);
@@ -653,6 +685,8 @@ int collector_work(struct collector *collector)
 		targets_read_mappings(collector);
 	}
 	targets_scan_pending(collector);
+	if (collector->mappings_only)
+		return collector->error;
 	if (collector->driver_tracer && !collector->error)
 		collector->error = driver_tracer_look(collector->driver_tracer);
 	budget_look(collector->budget);
@@ -661,7 +695,7 @@ int collector_work(struct collector *collector)
 		records_losses(collector);
 		targets_check(collector);
 		attacher_sweep(collector->attacher);
-		collector->losses_due = now + LOSSES_INTERVAL;
+		collector->losses_due = now + (collector->patient ? LOSSES_INTERVAL_PATIENT : LOSSES_INTERVAL);
 	}
 	return collector->error;
 }

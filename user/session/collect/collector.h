@@ -321,6 +321,11 @@ struct collector {
 	__u64 drained;			       /* ns: when a ring was emptied last */
 	__u64 active;			       /* ns: when there was something in one last */
 	bool idle;			       /* that was long ago: they are polled less often, and wake */
+	bool unhurried;			       /* nobody waits for records before their work is due */
+	bool patient;			       /* so, and nothing is new: they are polled less often */
+	__u64 news;			       /* ns: when the control ring woke last */
+	__u64 drain_due;		       /* ns: when they are polled next, at the latest */
+	bool mappings_only;		       /* while patient: nothing but mappings has woken the thread */
 	struct text requests;		       /* struct request, each with its record */
 	struct text spare_requests;	       /* empty */
 };
@@ -337,7 +342,10 @@ int collector_need(struct collector *collector, const struct collector_needs *ne
 int collector_open_counters(struct collector *collector);
 int collector_open(struct collector *collector);  /* loads the kernel side */
 int collector_start(struct collector *collector); /* attaches, or starts the command */
-/* Waits for something to do: until the time `until`, at most COLLECTOR_POLL or COLLECTOR_POLL_IDLE, or until woken. */
+/*
+ * Waits for something to do: until the time `until`, at most COLLECTOR_POLL, or until woken; at most COLLECTOR_POLL_IDLE when nothing
+ * has come for a while, or where nobody is in a hurry.
+ */
 int collector_wait(struct collector *collector, __u64 until);
 /*
  * The kernel's rate of one program; seen: everything up to this time has been read. -ESTALE: it has not run yet, or its handle

@@ -206,6 +206,7 @@ static int create_window(struct xpt_continuous *continuous, const struct xpt_con
 	if (error)
 		return error;
 	model_keep_released(continuous->model, KEEP_RELEASED);
+	model_leave_out_sums(continuous->model);
 	error = model_add_sink(continuous->model, inference_index_sink(continuous->recent));
 	if (!error && continuous->hooks.event)
 		error = model_add_sink(continuous->model,

@@ -118,6 +118,11 @@ static bool is_reading(const struct profiler *profiler)
 	return profiler->read_at && model_delivered(profiler->model) < profiler->read_at + GRACE;
 }
 
+static bool on_unhurried(void *context)
+{
+	return profiling_unhurried(((const struct profiler *)context)->profiling);
+}
+
 static void check_targets(struct profiler *profiler, __u64 now)
 {
 	if (profiler->over)
@@ -351,6 +356,7 @@ static int create_profiling(struct profiler *profiler, size_t report_bytes)
 	if (error)
 		return error;
 	model_keep_released(profiler->model, KEEP_RELEASED);
+	model_leave_out_sums(profiler->model);
 	error = profiling_create(&profiling_options, &profiler->profiling);
 	if (!error)
 		error = model_add_sink(profiler->model, (struct event_sink){ on_event, profiler });
@@ -377,6 +383,7 @@ int profiler_create(struct xpt_session *session, size_t report_bytes)
 		.record = on_record,
 		.attached = on_started,
 		.work = on_work,
+		.unhurried = on_unhurried,
 		.context = profiler,
 		.needs = { .roles = collector_level_roles(XPT_LEVEL_STANDARD) },
 	};

@@ -372,6 +372,16 @@ static void wake_waiters(struct xpt_session *session)
 		pthread_cond_broadcast(&session->changed);
 }
 
+static bool is_unhurried(const struct xpt_session *session)
+{
+	const struct consumer *consumer;
+
+	link_for_each(consumer, &session->consumers, link)
+		if (!consumer->unhurried || !consumer->unhurried(consumer->context))
+			return false;
+	return true;
+}
+
 /* What was collected stays readable after tracing has failed. Returns when the next turn is due. */
 static __u64 collect_once(struct xpt_session *session, int error)
 {
@@ -397,6 +407,7 @@ static __u64 collect_once(struct xpt_session *session, int error)
 		past_settle(&session->statedump.past, model_delivered(session->profiler->model));
 	join_all(session);
 	wake_waiters(session);
+	session->collector->unhurried = is_unhurried(session);
 	return due;
 }
 

@@ -92,6 +92,8 @@ struct consumer {
 	void (*leave)(void *context, pid_t tgid);
 	int (*attached)(void *context);		 /* it has begun; an error ends the session, unless it joins later */
 	__u64 (*work)(void *context, __u64 now); /* after each draining; returns when it is due again, ns, ~0: never */
+	/* It has no use for records before work() is due, but for those of new programs and processes. NULL: it has. */
+	bool (*unhurried)(void *context);
 	/* The last record was passed on, and everything is detached; or the consumer leaves, and the session continues. */
 	void (*finished)(void *context);
 	void *context;
