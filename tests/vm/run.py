@@ -79,7 +79,7 @@ CHOSEN = (
     ((), "states.states*"),
     ((), "states.why*"),
     ((), "stacks.chain*"),
-    ((), "loads.pairs"),
+    (ENDS, "loads.pairs"),
     ((), "standins.late_attach[[]cuda]"),
     ((), "standins.failures[[]nrt]"),
     ((), "standins.stack_arguments"),
@@ -204,7 +204,7 @@ SETUPS = {
     "apparmor": (2, ("security=apparmor", "apparmor=1"), None),
     "selinux": (2, ("security=selinux", "selinux=1", "enforcing=1"), None),
 }
-MATRIX = ["setup.*", "loads.pairs", "standins.threads[[]cuda]", "agent.container", "drivers.files", "continuous.whole[[]cuda]", "hotplug.*",
+MATRIX = ["setup.*", "loads.pairs", "standins.threads[[]cuda]", "agent.container", "drivers.table", "continuous.whole[[]cuda]", "hotplug.*",
           "kernel.unharmed"]
 
 

@@ -289,7 +289,7 @@ static void remove_stale(const struct agent_server *server, const struct sockadd
 static int give_socket(struct agent_server *server)
 {
 	int file = openat(server->directory, server->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = 0;
-	struct stat status;
+	struct stat status = {};
 	uid_t user;
 	gid_t group;
 
@@ -297,9 +297,9 @@ static int give_socket(struct agent_server *server)
 		return -errno;
 	if (fstat(file, &status))
 		error = -errno;
-	else if (!S_ISSOCK(status.st_mode) || status.st_nlink != 1 || status.st_uid != geteuid())
+	if (!error && (!S_ISSOCK(status.st_mode) || status.st_nlink != 1 || status.st_uid != geteuid()))
 		error = -EPERM;
-	else if (sudo_caller(&user, &group) && fchownat(file, "", user, group, AT_EMPTY_PATH))
+	if (!error && sudo_caller(&user, &group) && fchownat(file, "", user, group, AT_EMPTY_PATH))
 		error = -errno;
 	server->device = status.st_dev;
 	server->inode = error ? 0 : status.st_ino;
