@@ -2,6 +2,7 @@
 """xputrace agent --otlp: what a server gets, as OpenTelemetry's own messages read it, against what workloads did; servers that are down,
 busy, wrong or gone."""
 
+import bisect
 import collections
 import contextlib
 import gzip
@@ -23,7 +24,7 @@ MESSAGES = os.path.join(BUILD, "npm-otlp/node_modules/@opentelemetry/otlp-transf
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 SUFFIXES = {"s": "_seconds", "By": "_bytes", "J": "_joules", "Hz": "_hertz"}
 
-Point = collections.namedtuple("Point", "attributes start time value count buckets bounds")
+Point = collections.namedtuple("Point", "attributes start time value count buckets bounds exemplars")
 Metric = collections.namedtuple("Metric", "kind unit monotonic points")
 
 
@@ -124,12 +125,16 @@ def pairs(listed):
 
 
 def point_of(point):
-    count, buckets = point.get("count"), [int(one) for one in point.get("bucketCounts", [])]
+    count, bounds, positive = point.get("count"), point.get("explicitBounds", []), point.get("positive", point)
+    buckets = [int(one) for one in positive.get("bucketCounts", [])]
+    if "scale" in point:  # number i ends at base ** (i + 1)
+        base = 2 ** 2 ** -point["scale"]
+        bounds, buckets = [base ** (positive["offset"] + i) for i in range(len(buckets) + 1)], [0, *buckets, 0]
     assert count is None or int(count) == sum(buckets), point
     start, when = int(point.get("startTimeUnixNano", 0)), int(point["timeUnixNano"])
     assert start <= when, point
     return Point(pairs(point["attributes"]), start, when, point["sum"] if count is not None else point["asDouble"],
-                 None if count is None else int(count), buckets, point.get("explicitBounds", []))
+                 None if count is None else int(count), buckets, bounds, point.get("exemplars", []))
 
 
 def metrics_of(message):
@@ -138,7 +143,7 @@ def metrics_of(message):
     (scope,) = resource["scopeMetrics"]
     assert scope["scope"]["name"] == "xputrace" and scope["scope"]["version"]
     for metric in scope["metrics"]:
-        kind, = {"sum", "gauge", "histogram"} & set(metric)
+        kind, = {"sum", "gauge", "histogram", "exponentialHistogram"} & set(metric)
         data = metric[kind]
         assert metric["name"] not in found and metric["description"] and data["dataPoints"], metric
         assert kind == "gauge" or data["aggregationTemporality"] == 2, metric
@@ -176,14 +181,16 @@ def pushing(server, *options, settings=None, pids=(), url=None):
 
 # ---- figures ----
 
-@cases("protobuf", "json", "gzip")
+@cases("protobuf", "json", "gzip", "exponential", "exponential json")
 def test_counts(case):
     """Inferences, errors, durations; names, units, times; what /metrics has under the names that a Prometheus makes of these."""
     settings = {"RESOURCE_ATTRIBUTES": "deployment.environment.name=a%20b, host.name=given", "SERVICE_NAME": "mine"}
-    if case == "json":
+    if "json" in case:
         settings["EXPORTER_OTLP_PROTOCOL"] = "http/json"
     elif case == "gzip":
         settings.update(EXPORTER_OTLP_COMPRESSION="none", EXPORTER_OTLP_METRICS_COMPRESSION="gzip")
+    if "exponential" in case:
+        settings["EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION"] = "base2_exponential_bucket_histogram"
     workload = standin("nrt", "--calls", 150, "--threads", 2, "--fail-every", 7, "--rate", 300)
     began = time.time_ns()
     with Server() as server, pushing(server, settings=settings, pids=[workload.pid]) as agent:
@@ -193,23 +200,35 @@ def test_counts(case):
         wait_until(lambda: server.accepted() and sums(latest(server), "xputrace.inferences") == made, "all inferences came")
         resource, metrics = metrics_of(decode(server.accepted()[-1:])[0])
         path, headers, _, _, _ = server.accepted()[-1]
-        assert path == "/v1/metrics" and headers["Content-Type"] == (JSON if case == "json" else PROTOBUF), headers
+        assert path == "/v1/metrics" and headers["Content-Type"] == (JSON if "json" in case else PROTOBUF), headers
         assert headers.get("Content-Encoding") == ("gzip" if case == "gzip" else None)
         assert resource["service.name"] == "mine" and resource["host.name"] == "given", resource
         assert resource["deployment.environment.name"] == "a b" and resource["os.type"] == "linux", resource
         assert resource["service.instance.id"] == os.uname().nodename and resource["service.version"], resource
         assert sums(metrics, "xputrace.inference.errors") == dict(failures(results))
         assert sums(metrics, "xputrace.inference.duration") == made
-        check_metrics(metrics, began)
+        check_metrics(metrics, began, "exponentialHistogram" if "exponential" in case else "histogram")
+        check_exemplars(metrics["xputrace.inference.duration"], made, workload.pid)
         text = {name for name in agent.samples() if not name.endswith(("_bucket", "_sum", "_count"))}
-        names = {prometheus_name(name, metric) for name, metric in metrics.items() if metric.kind != "histogram"}
+        names = {prometheus_name(name, metric) for name, metric in metrics.items() if not metric.kind.endswith("istogram")}
         assert names == text, names ^ text
     assert "xputrace.inference.duration" in metrics and not agent.stderr.count("warning"), agent.stderr
 
 
-def check_metrics(metrics, began):
+def check_exemplars(duration, made, pid):
+    """Each program's slowest one of an interval: an inference that there was, in a bucket that has some."""
+    for point in duration.points:
+        one, = point.exemplars
+        attributes = pairs(one["filteredAttributes"])
+        assert set(attributes) == {"xputrace.inference", "process.pid"} and attributes["process.pid"] == str(pid), one
+        assert int(attributes["xputrace.inference"]) < made[point.attributes["xputrace.program"]], one
+        assert point.start < int(one["timeUnixNano"]) < point.time and 0 < one["asDouble"] <= point.value, (one, point)
+        assert point.buckets[bisect.bisect_left(point.bounds, one["asDouble"])], (one, point)
+
+
+def check_metrics(metrics, began, kind):
     duration = metrics["xputrace.inference.duration"]
-    assert duration.kind == "histogram" and duration.unit == "s", duration
+    assert duration.kind == kind and duration.unit == "s", duration
     assert metrics["xputrace.inferences"][:3] == ("sum", "{inference}", True)
     assert metrics["xputrace.process.resident_memory"][:2] == ("gauge", "By")
     for name, metric in metrics.items():

@@ -43,17 +43,24 @@ static void render_one(struct exposition *to, struct metric metric, const struct
 static const struct metric times = { "gen_ai_server_time_to_first_token_seconds", "seconds", "Times.",
 				     METRIC_HISTOGRAM };
 
-static void encode(struct otlp_encoder *encoder, bool json)
+static void encode(struct otlp_encoder *encoder, bool json, bool exponential)
 {
 	static const double bounds[] = { 0.25, 1 };
 	static __u64 counts[] = { 2, 0, 300 };
 	static struct otlp_pair host = { "host.name", "a\"b" };
 	static const struct otlp_pairs resource = { &host, 1 };
-	const struct histogram histogram = { .bounds = bounds, .bound_count = 2, .counts = counts, .sum = 6.5 };
+	static __u64 native[] = { 2, 0, 300 };
+	struct histogram histogram = { .bounds = bounds,
+				       .bound_count = 2,
+				       .counts = counts,
+				       .sum = 6.5,
+				       .native = { .first = -15, .count = 3, .counts = native },
+				       .exemplar = { .value = 0.5, .time = 1700000000.125 } };
 	struct exposition to = { .sink = &encoder->sink };
 	struct text labels = {}, none = {};
 
 	*encoder = (struct otlp_encoder){ .json = json,
+					  .exponential = exponential,
 					  .resource = &resource,
 					  .scope_name = "x",
 					  .scope_version = "1",
@@ -61,6 +68,8 @@ static void encode(struct otlp_encoder *encoder, bool json)
 	otlp_begin(encoder);
 	label_add(&labels, "program", "quote\" back\\slash\nline caf\xc3\xa9");
 	label_add(&labels, "pod_uid", "p");
+	label_add(&histogram.exemplar.labels, "inference", "9");
+	label_add(&histogram.exemplar.labels, "pid", "77");
 	render_one(&to, (struct metric){ "xputrace_inference_errors", NULL, "Errors.", METRIC_COUNTER }, &labels, 3,
 		   1700000000.25);
 	exposition_value(&to, &none, 4, 1700000001);
@@ -74,6 +83,7 @@ static void encode(struct otlp_encoder *encoder, bool json)
 	cr_assert_eq(encoder->count, 1);
 	cr_expect_eq(encoder->requests[0].points, 5);
 	text_free(&labels);
+	text_free(&histogram.exemplar.labels);
 }
 
 static void release(struct otlp_encoder *encoder)
@@ -82,6 +92,10 @@ static void release(struct otlp_encoder *encoder)
 		text_free(&encoder->requests[i].body);
 	free(encoder->requests);
 }
+
+#define EXEMPLAR                                                                                                      \
+	"\"exemplars\":[{\"filteredAttributes\":[{\"key\":\"xputrace.inference\",\"value\":{\"stringValue\":\"9\"}}," \
+	"{\"key\":\"process.pid\",\"value\":{\"stringValue\":\"77\"}}],\"timeUnixNano\":\"1700000000125000000\",\"asDouble\":0.5}]"
 
 Test(base_format_otlp, json)
 {
@@ -102,16 +116,29 @@ Test(base_format_otlp, json)
 		"\"aggregationTemporality\":2,\"isMonotonic\":false}},"
 		"{\"name\":\"gen_ai.server.time_to_first_token\",\"description\":\"Times.\",\"unit\":\"s\",\"histogram\":{\"dataPoints\":["
 		"{\"attributes\":[],\"startTimeUnixNano\":\"1700000000250000000\",\"timeUnixNano\":\"1700000000500000001\","
-		"\"count\":\"302\",\"sum\":6.5,\"bucketCounts\":[\"2\",\"0\",\"300\"],\"explicitBounds\":[0.25,1]}],"
+		"\"count\":\"302\",\"sum\":6.5,\"bucketCounts\":[\"2\",\"0\",\"300\"],\"explicitBounds\":[0.25,1]," EXEMPLAR
+		"}],"
 		"\"aggregationTemporality\":2}}]}]}]}";
+	/* Above 2^(-16/8) and at most 2^(-15/8) are number -16. */
+	static const char exponential[] =
+		"\"exponentialHistogram\":{\"dataPoints\":["
+		"{\"attributes\":[],\"startTimeUnixNano\":\"1700000000250000000\",\"timeUnixNano\":\"1700000000500000001\","
+		"\"count\":\"302\",\"sum\":6.5,\"scale\":3,\"positive\":{\"offset\":-16,\"bucketCounts\":[\"2\",\"0\",\"300\"]}," EXEMPLAR
+		"}],\"aggregationTemporality\":2}}]}]}]}";
 	struct otlp_encoder encoder;
 	struct text *body;
 
-	encode(&encoder, true);
+	encode(&encoder, true, false);
 	body = &encoder.requests[0].body;
 	cr_expect(json_is_object(body->data, body->length));
 	text_bytes(body, "", 1);
 	cr_expect_str_eq(body->data, expected);
+	release(&encoder);
+	encode(&encoder, true, true);
+	body = &encoder.requests[0].body;
+	cr_expect(json_is_object(body->data, body->length));
+	text_bytes(body, "", 1);
+	cr_expect_str_eq(body->data + body->length - sizeof(exponential), exponential);
 	release(&encoder);
 }
 
@@ -158,7 +185,7 @@ Test(base_format_otlp, protobuf)
 	struct pb_field scope, metric, sum, point, attribute;
 	struct pb_field request = { 0 };
 
-	encode(&encoder, false);
+	encode(&encoder, false, false);
 	request.bytes = (const unsigned char *)encoder.requests[0].body.data;
 	request.value = encoder.requests[0].body.length;
 	attribute = field_of(field_of(field_of(request, 1, 0), 1, 0), 1, 0);
@@ -183,6 +210,21 @@ Test(base_format_otlp, protobuf)
 	cr_expect_eq(double_of(field_of(point, 5, 0)), 6.5);
 	cr_expect_eq(field_of(point, 6, 0).value, 3 * 8);
 	cr_expect_eq(field_of(point, 7, 0).value, 2 * 8);
+	point = field_of(point, 8, 0);
+	expect_text(field_of(field_of(point, 7, 1), 1, 0), "process.pid");
+	cr_expect_eq(fixed_of(field_of(point, 2, 0)), 1700000000125000000);
+	cr_expect_eq(double_of(field_of(point, 3, 0)), 0.5);
+	release(&encoder);
+
+	encode(&encoder, false, true);
+	request.bytes = (const unsigned char *)encoder.requests[0].body.data;
+	request.value = encoder.requests[0].body.length;
+	point = field_of(field_of(field_of(field_of(field_of(request, 1, 0), 2, 0), 2, 3), 10, 0), 1, 0);
+	cr_expect_eq(fixed_of(field_of(point, 4, 0)), 302);
+	cr_expect_eq(field_of(point, 6, 0).value, 3 << 1);
+	cr_expect_eq(field_of(field_of(point, 8, 0), 1, 0).value, (16 << 1) - 1);
+	cr_expect_eq(field_of(field_of(point, 8, 0), 2, 0).value, 4, "300 takes two bytes");
+	expect_text(field_of(field_of(field_of(point, 11, 0), 7, 0), 1, 0), "xputrace.inference");
 	release(&encoder);
 }
 

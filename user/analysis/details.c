@@ -155,13 +155,17 @@ int details_choose(struct study_build *build)
 
 /* ---- events ---- */
 
-/* What an event adds to those that it lies in. False: no room. */
-typedef bool add_fn(struct study_build *build, struct wanted *wanted, const struct event *event);
+/* What an event adds to those that it lies in. 0; -ENOSPC: there are STUDY_DETAIL_ITEMS_MAX; -ENOMEM. */
+typedef int add_fn(struct study_build *build, struct wanted *wanted, const struct event *event);
 
 static void add_to(struct study_build *build, struct wanted *wanted, add_fn *add, const struct event *event)
 {
-	if (!add(build, wanted, event))
+	int error = add(build, wanted, event);
+
+	if (error == -ENOSPC)
 		wanted->detail->cut = true;
+	else if (error)
+		build->error = error;
 }
 
 /* All those of the thread around this time. */
@@ -183,7 +187,7 @@ static void add_inside(struct study_build *build, __u32 tgid, __u32 tid, __u64 s
 	}
 }
 
-static bool add_node(struct study_build *build, struct wanted *wanted, const struct event *event)
+static int add_node(struct study_build *build, struct wanted *wanted, const struct event *event)
 {
 	const struct event_call *call = &event->call;
 	const struct study_node node = { .operator= call->op ? call->op->id : UNKNOWN_OPERATOR,
@@ -191,11 +195,12 @@ static bool add_node(struct study_build *build, struct wanted *wanted, const str
 					 .start = moment(build, call->start),
 					 .end = moment(build, call->end) };
 
-	return wanted->detail->node_count < STUDY_DETAIL_ITEMS_MAX &&
-	       !vec_push(wanted->nodes, wanted->detail->node_count, node);
+	if (wanted->detail->node_count >= STUDY_DETAIL_ITEMS_MAX)
+		return -ENOSPC;
+	return vec_push(wanted->nodes, wanted->detail->node_count, node);
 }
 
-static bool add_call(struct study_build *build, struct wanted *wanted, const struct event *event)
+static int add_call(struct study_build *build, struct wanted *wanted, const struct event *event)
 {
 	const struct event_call *call = &event->call;
 	const struct study_call made = { .name = call->function->name,
@@ -207,11 +212,12 @@ static bool add_call(struct study_build *build, struct wanted *wanted, const str
 					 .end = moment(build, call->end),
 					 .failed = call->outcome == OUTCOME_FAILED };
 
-	return wanted->detail->call_count < STUDY_DETAIL_ITEMS_MAX &&
-	       !vec_push(wanted->calls, wanted->detail->call_count, made);
+	if (wanted->detail->call_count >= STUDY_DETAIL_ITEMS_MAX)
+		return -ENOSPC;
+	return vec_push(wanted->calls, wanted->detail->call_count, made);
 }
 
-static bool add_slice(struct study_build *build, struct wanted *wanted, const struct event *event)
+static int add_slice(struct study_build *build, struct wanted *wanted, const struct event *event)
 {
 	const struct event_off_cpu *off = &event->off_cpu;
 	struct study_slice slice = { .reason = off->reason,
@@ -226,11 +232,12 @@ static bool add_slice(struct study_build *build, struct wanted *wanted, const st
 
 	strncpy(slice.next, off->next, sizeof(slice.next) - 1);
 	strncpy(slice.waker, off->waker, sizeof(slice.waker) - 1);
-	return wanted->detail->slice_count < STUDY_DETAIL_ITEMS_MAX &&
-	       !vec_push(wanted->slices, wanted->detail->slice_count, slice);
+	if (wanted->detail->slice_count >= STUDY_DETAIL_ITEMS_MAX)
+		return -ENOSPC;
+	return vec_push(wanted->slices, wanted->detail->slice_count, slice);
 }
 
-static bool add_job(struct study_build *build, struct wanted *wanted, const struct event *event)
+static int add_job(struct study_build *build, struct wanted *wanted, const struct event *event)
 {
 	const struct event_job *from = &event->job;
 	struct study_job job = { .queue = from->queue,
@@ -240,12 +247,12 @@ static bool add_job(struct study_build *build, struct wanted *wanted, const stru
 				 .failed = from->failed };
 
 	if (wanted->detail->job_count >= STUDY_DETAIL_ITEMS_MAX)
-		return false;
+		return -ENOSPC;
 	job.name = strdup(from->name);
 	if (job.name && !vec_push(wanted->jobs, wanted->detail->job_count, job))
-		return true;
+		return 0;
 	free((char *)job.name);
-	return false;
+	return -ENOMEM;
 }
 
 /* An operator on another thread than its inference. */

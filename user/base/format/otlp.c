@@ -15,6 +15,9 @@
 #define NAME_BYTES 256
 #define CUMULATIVE 2 /* AggregationTemporality */
 
+/* Numbers of fields of the two kinds of histograms that differ. */
+enum { HISTOGRAM_ATTRIBUTES = 9, HISTOGRAM_EXEMPLARS = 8, EXPONENTIAL_ATTRIBUTES = 1, EXPONENTIAL_EXEMPLARS = 11 };
+
 /* ---- lists of names and values ---- */
 
 void otlp_pairs_free(struct otlp_pairs *pairs)
@@ -141,6 +144,7 @@ static const char *const counted[][2] = {
 /* Names that OpenTelemetry's conventions have for labels; others get a prefix. */
 static const char *const attributes[][2] = {
 	{ "process", "process.executable.name" },
+	{ "pid", "process.pid" },
 	{ "container", "container.id" },
 	{ "pod_uid", "k8s.pod.uid" },
 	{ "hw_id", "hw.id" },
@@ -256,14 +260,14 @@ static void add_attribute(struct otlp_encoder *to, unsigned int field, const cha
 	end_message(to);
 }
 
-static void add_labels(struct otlp_encoder *to, unsigned int field, const struct text *labels)
+static void add_labels(struct otlp_encoder *to, unsigned int field, const char *key, const struct text *labels)
 {
 	const char *at = labels->data, *end = at + labels->length, *label;
 	struct text value = {};
 	char name[NAME_BYTES];
 	size_t length;
 
-	begin_list(to, "attributes");
+	begin_list(to, key);
 	while (label_next(&at, end, &label, &length, &value)) {
 		text_bytes(&value, "", 1);
 		if (value.error) {
@@ -357,7 +361,9 @@ static void open_metric(struct otlp_encoder *to)
 	add_string(to, 1, "name", name);
 	add_string(to, 2, "description", to->metric.help);
 	add_string(to, 3, "unit", unit_of(&to->metric));
-	if (to->metric.type == METRIC_HISTOGRAM)
+	if (to->metric.type == METRIC_HISTOGRAM && to->exponential)
+		begin_message(to, 10, "exponentialHistogram");
+	else if (to->metric.type == METRIC_HISTOGRAM)
 		begin_message(to, 9, "histogram");
 	else if (is_sum(&to->metric))
 		begin_message(to, 7, "sum");
@@ -382,7 +388,7 @@ static bool begin_point(struct otlp_encoder *to, unsigned int attributes_field, 
 		open_metric(to);
 	to->requests[to->count - 1].points++;
 	begin_message(to, 1, NULL);
-	add_labels(to, attributes_field, labels);
+	add_labels(to, attributes_field, "attributes", labels);
 	if (seconds && to->metric.type != METRIC_GAUGE)
 		add_fixed(to, 2, "startTimeUnixNano", start < to->time ? start : to->time);
 	add_fixed(to, 3, "timeUnixNano", to->time);
@@ -408,38 +414,101 @@ static void on_value(struct exposition_sink *sink, const struct text *labels, do
 	end_message(to);
 }
 
-static void on_histogram(struct exposition_sink *sink, const struct text *labels, const struct histogram *histogram,
-			 double created)
+/* The list of counts: the field, and in JSON the key. */
+static void add_counts(struct otlp_encoder *to, unsigned int field, const __u64 *counts, size_t count, bool fixed)
 {
-	struct otlp_encoder *to = container_of(sink, struct otlp_encoder, sink);
-	__u64 count = 0;
+	unsigned char bytes[PB_VARINT_MAX];
 	size_t packed;
 
-	for (size_t i = 0; i <= histogram->bound_count; i++)
-		count += histogram->counts[i];
-	if (!isfinite(histogram->sum) || !begin_point(to, 9, labels, created))
-		return;
-	add_fixed(to, 4, "count", count);
-	add_double(to, 5, "sum", histogram->sum);
 	if (to->json) {
 		begin_list(to, "bucketCounts");
-		for (size_t i = 0; i <= histogram->bound_count; i++)
-			json_add_long(body(to), NULL, histogram->counts[i]);
+		for (size_t i = 0; i < count; i++)
+			json_add_long(body(to), NULL, counts[i]);
 		end_list(to);
+		return;
+	}
+	packed = pb_begin(body(to), field);
+	for (size_t i = 0; i < count; i++) {
+		if (fixed)
+			pb_put_fixed(body(to), counts[i]);
+		else
+			text_bytes(body(to), (const char *)bytes, (size_t)(pb_put(bytes, counts[i]) - bytes));
+	}
+	pb_end(body(to), packed);
+}
+
+static void add_explicit(struct otlp_encoder *to, const struct histogram *histogram)
+{
+	size_t packed;
+
+	add_counts(to, 6, histogram->counts, histogram->bound_count + 1, true);
+	if (to->json) {
 		begin_list(to, "explicitBounds");
 		for (size_t i = 0; i < histogram->bound_count; i++)
 			json_add_real(body(to), NULL, histogram->bounds[i]);
 		end_list(to);
-	} else {
-		packed = pb_begin(body(to), 6);
-		for (size_t i = 0; i <= histogram->bound_count; i++)
-			pb_put_fixed(body(to), histogram->counts[i]);
-		pb_end(body(to), packed);
-		packed = pb_begin(body(to), 7);
-		for (size_t i = 0; i < histogram->bound_count; i++)
-			pb_put_double(body(to), histogram->bounds[i]);
-		pb_end(body(to), packed);
+		return;
 	}
+	packed = pb_begin(body(to), 7);
+	for (size_t i = 0; i < histogram->bound_count; i++)
+		pb_put_double(body(to), histogram->bounds[i]);
+	pb_end(body(to), packed);
+}
+
+/* A sint32. */
+static void add_signed(struct otlp_encoder *to, unsigned int field, const char *key, int value)
+{
+	if (to->json)
+		json_add_signed(body(to), key, value);
+	else
+		pb_number(body(to), field, (__u32)value << 1 ^ (value < 0 ? ~0u : 0));
+}
+
+/* Number i there has the values above 2^(i/8) and at most 2^((i+1)/8). */
+static void add_exponential(struct otlp_encoder *to, const struct native_histogram *native)
+{
+	add_signed(to, 6, "scale", NATIVE_SCHEMA);
+	begin_message(to, 8, "positive");
+	add_signed(to, 1, "offset", native->first - 1);
+	add_counts(to, 2, native->counts, native->count, false);
+	end_message(to);
+}
+
+static void add_exemplar(struct otlp_encoder *to, unsigned int field, const struct exemplar *exemplar)
+{
+	__u64 seconds = exemplar->time > 0 ? (__u64)exemplar->time : 0;
+
+	if (!exemplar->labels.length)
+		return;
+	begin_list(to, "exemplars");
+	begin_message(to, field, NULL);
+	add_labels(to, 7, "filteredAttributes", &exemplar->labels);
+	add_fixed(to, 2, "timeUnixNano", seconds * 1000000000 + (__u64)((exemplar->time - (double)seconds) * 1e9));
+	add_double(to, 3, "asDouble", exemplar->value);
+	end_message(to);
+	end_list(to);
+}
+
+static void on_histogram(struct exposition_sink *sink, const struct text *labels, const struct histogram *histogram,
+			 double created)
+{
+	struct otlp_encoder *to = container_of(sink, struct otlp_encoder, sink);
+	const __u64 *counts = to->exponential ? histogram->native.counts : histogram->counts;
+	size_t buckets = to->exponential ? histogram->native.count : histogram->bound_count + 1;
+	__u64 count = 0;
+
+	for (size_t i = 0; i < buckets; i++)
+		count += counts[i];
+	if (!isfinite(histogram->sum) ||
+	    !begin_point(to, to->exponential ? EXPONENTIAL_ATTRIBUTES : HISTOGRAM_ATTRIBUTES, labels, created))
+		return;
+	add_fixed(to, 4, "count", count);
+	add_double(to, 5, "sum", histogram->sum);
+	if (to->exponential)
+		add_exponential(to, &histogram->native);
+	else
+		add_explicit(to, histogram);
+	add_exemplar(to, to->exponential ? EXPONENTIAL_EXEMPLARS : HISTOGRAM_EXEMPLARS, &histogram->exemplar);
 	end_message(to);
 }
 

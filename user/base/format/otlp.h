@@ -45,6 +45,7 @@ struct otlp_request {
 struct otlp_encoder {
 	struct exposition_sink sink; /* first */
 	bool json;
+	bool exponential; /* histograms are the native ones, with an exponential scale */
 	const struct otlp_pairs *resource;
 	const char *scope_name, *scope_version;
 	__u64 time; /* ns since 1970, of all points; no start is later */
@@ -60,7 +61,7 @@ struct otlp_encoder {
 	unsigned int depth;
 };
 
-/* Sets the sink; the six members after it have been set, and the rest are zeros. */
+/* Sets the sink; the members up to time have been set, and the rest are zeros. */
 void otlp_begin(struct otlp_encoder *encoder);
 /* Completes the requests, which the caller frees with their bodies; 0 or -ENOMEM. Without points there are none. */
 int otlp_end(struct otlp_encoder *encoder);

@@ -178,6 +178,10 @@ static int read_settings(struct otlp_settings *settings)
 	settings->packed = text && !strcmp(text, "gzip");
 	if (text && !settings->packed && strcmp(text, "none") != 0)
 		warn_ignored(name, "gzip or none");
+	text = setting("DEFAULT_HISTOGRAM_AGGREGATION", name); /* of metrics only, but the other name does no harm */
+	settings->exponential = text && !strcmp(text, "base2_exponential_bucket_histogram");
+	if (text && !settings->exponential && strcmp(text, "explicit_bucket_histogram") != 0)
+		warn_ignored(name, "explicit_bucket_histogram or base2_exponential_bucket_histogram");
 	text = setting("TIMEOUT", name);
 	settings->timeout_ms = TIMEOUT_MS;
 	if (text && parse_number(text, &number) && number && number <= INT_MAX)

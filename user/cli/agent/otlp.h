@@ -11,7 +11,7 @@
 struct otlp_settings {
 	char *url;   /* may hold a password */
 	char *shown; /* the same without user, password, query and fragment */
-	bool json, packed;
+	bool json, packed, exponential;
 	unsigned int timeout_ms;
 	const char *certificate, *client_certificate, *client_key; /* NULL: none */
 	struct curl_slist *headers;

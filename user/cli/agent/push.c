@@ -158,6 +158,7 @@ static void enqueue(struct agent_push *push, struct item *items)
 void agent_push_add(struct agent_push *push, uint64_t time)
 {
 	struct otlp_encoder encoder = { .json = push->settings.json,
+					.exponential = push->settings.exponential,
 					.resource = &push->settings.resource,
 					.scope_name = "xputrace",
 					.scope_version = XPT_VERSION,
