@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Names from the target never break the trace: quotes, control bytes, invalid UTF-8, bad pointers, 1 MB."""
 
+import collections
 import csv
 import importlib
 import io
@@ -12,7 +13,9 @@ import string
 import subprocess
 import sys
 
+import perfetto
 import python_root
+import test_sql
 from harness import (ROOT, SLOW, XPUTRACE, Process, Recorder, Trace, Workload, cases, compare_calls, entries_of, library_path, record_late, run,
                      scratch, standin, workload_path)
 from onnx_models import SCRIPTS, library, model
@@ -97,6 +100,20 @@ def test_names_through_recording():
     output = os.path.join(folder, "trace.json")
     assert run([XPUTRACE, "report", recorder.output, "-o", output]).status == 0
     check_names(results, Trace(output))
+
+
+def test_names_in_other_formats():
+    """Perfetto's trace processor and SQLite read the names that the Chrome trace has, and as many inferences of each."""
+    workload = standin("hostile", "--calls", 5)
+    recorder = Recorder("-p", workload.pid, output=os.path.join(scratch(), "recording.xpt"))
+    workload.go()
+    workload.results()
+    assert recorder.wait() == 0, recorder.stderr
+    perfetto.compare(recorder.output)
+    runs = collections.Counter(run.program for run in Trace(perfetto.report(recorder.output, ".json")).runs())
+    rows = test_sql.database_of(recorder.output).execute(
+        "SELECT programs.name, count(*) FROM inferences JOIN programs ON programs.id = program GROUP BY programs.id").fetchall()
+    assert len(runs) >= 10 and len(dict(rows)) == len(rows) and dict(rows) == runs, (rows, runs)
 
 
 def test_process_names():
