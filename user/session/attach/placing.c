@@ -11,6 +11,8 @@
 #include "base/core/vec.h"
 #include "session/attach/attach_private.h"
 
+#define PLACE_TRIES 3 /* in a file whose status changes */
+
 /* Those of the sites at which code objects are given. Without them, objects that are loaded are not seen: not an error of the others. */
 static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, const char *path,
 				       const struct kern_site *sites, size_t count)
@@ -55,28 +57,47 @@ static int keep_file(struct attacher *attacher, const struct mapped_file *mapped
 	return error;
 }
 
+/*
+ * Whether the same probes belong in a file whose status has changed: it may have got another name, or none, as when a package is
+ * upgraded. It is analysed again.
+ */
+static bool is_same_file(struct attacher *attacher, const struct elf_entry *file, const char *path)
+{
+	struct mapped_file mapped = { .path = file->path };
+	const struct elf_entry *found;
+
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "%s", path);
+	return !elf_cache_find(&attacher->files, &mapped, &found) && found == file;
+}
+
 static int place_sites(struct attacher *attacher, struct attached *attached, const char *path, int descriptor,
 		       size_t *refused)
 {
 	struct kern *kern = attacher->options.kern;
 	struct attachment *attachment, *codes;
+	unsigned int tries = 0;
 	int error;
 
-	/* First: a code object without its call lacks only the handle, a call without its code object is useless. */
-	codes = attach_codes(attacher, attached->tgid, path, attached->sites, attached->site_count);
-	error = kern_attach(kern, attached->tgid, path, attached->sites, attached->site_count, refused, &attachment);
-	if (error) {
-		kern_detach(kern, &codes, 1);
-		if (error != -ESRCH)
-			log_warn(attacher->log, "cannot place probes in %s: %s", attached->file->path,
-				 strerror(-error));
-		return error;
-	}
-	/* What was read may not be what the kernel has found in it. */
-	error = elf_entry_check(attached->file, descriptor);
-	if (error) {
+	do {
+		/* First: a code object without its call lacks only the handle, a call without its code object is useless. */
+		codes = attach_codes(attacher, attached->tgid, path, attached->sites, attached->site_count);
+		error = kern_attach(kern, attached->tgid, path, attached->sites, attached->site_count, refused,
+				    &attachment);
+		if (error) {
+			kern_detach(kern, &codes, 1);
+			if (error != -ESRCH)
+				log_warn(attacher->log, "cannot place probes in %s: %s", attached->file->path,
+					 strerror(-error));
+			return error;
+		}
+		/* What was read may not be what the kernel has found in it. */
+		error = elf_entry_check(attached->file, descriptor);
+		if (!error)
+			break;
 		kern_detach(kern, &codes, 1);
 		kern_detach(kern, &attachment, 1);
+	} while (error == -ESTALE && ++tries < PLACE_TRIES && is_same_file(attacher, attached->file, path));
+	if (error) {
 		log_warn(attacher->log, "%s: no probes are placed in it: %s", attached->file->path,
 			 error == -ESTALE ? "it was changed meanwhile" : strerror(-error));
 		return -ESTALE;
