@@ -291,7 +291,7 @@ class Stream(Watched):
 class Agent(Watched):
     """The counters of its page; of series that are removed the last value counts."""
 
-    METRIC = re.compile(r"^xputrace_(inferences|inferences_recorded|inferences_lost)_total(\{.*\}) (\S+)", re.MULTILINE)
+    METRIC = re.compile(r"^xputrace_(inferences|inferences_recorded|inferences_lost)_(total|created)(\{.*\}) (\S+)", re.MULTILINE)
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "metrics")
@@ -304,11 +304,13 @@ class Agent(Watched):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(harness.TIMEOUT)
             connection.connect(self.path)
-            connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            connection.sendall(b"GET /metrics HTTP/1.0\r\nAccept: application/openmetrics-text\r\n\r\n")
             self.page = b"".join(iter(lambda: connection.recv(1 << 16), b"")).decode()
-        found = {(kind, labels): int(float(value)) for kind, labels, value in self.METRIC.findall(self.page)}
+        lines = {(kind, labels, what): float(value) for kind, what, labels, value in self.METRIC.findall(self.page)}
+        # One that was removed and has come back since the last look may have as many: when it was created tells them apart.
+        found = {(kind, labels, lines[kind, labels, "created"]): int(value) for (kind, labels, what), value in lines.items() if what == "total"}
         for key, value in self.now.items():
-            if key not in found or found[key] < value:
+            if key not in found:
                 self.gone[key] += value
         self.now = found
 
@@ -319,7 +321,7 @@ class Agent(Watched):
     def figures(self):
         self.scrape()
         # "other" has those of all runtimes that --max-series leaves no room for.
-        return [sum_by_runtime(("all", value) for each in (self.gone, self.now) for (kind, _), value in each.items() if kind == what)
+        return [sum_by_runtime(("all", value) for each in (self.gone, self.now) for (kind, *_), value in each.items() if kind == what)
                 for what in ("inferences", "inferences_recorded", "inferences_lost")]
 
     def expected(self, made):
