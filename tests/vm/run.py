@@ -79,7 +79,6 @@ CHOSEN = (
     ((), "states.states*"),
     ((), "states.why*"),
     ((), "stacks.chain*"),
-    (ENDS, "loads.pairs"),
     ((), "standins.late_attach[[]cuda]"),
     ((), "standins.failures[[]nrt]"),
     ((), "standins.stack_arguments"),

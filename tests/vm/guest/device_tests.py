@@ -82,7 +82,7 @@ def test_busy(kernel):
 def test_others(kernel):
     """Jobs of a process that is not traced are there as its own, and counted for nobody."""
     load(slots=1, engines=1)
-    other = Process(command("nrt", "--calls", 2000, "--threads", 2, duration_us=2000))
+    other = Process(command("nrt", "--calls", 20000, "--threads", 2, duration_us=2000))  # until it is killed
     wait_until(lambda: accelerator.jobs_left() > 0, "the other process works")
     results, trace, _ = record("nrt", "--calls", 20, "--jobs", 2)
     other.kill()
