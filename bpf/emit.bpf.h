@@ -81,7 +81,6 @@ static __always_inline long emit_control(void *record, __u64 size)
 	return error;
 }
 
-/* Bytes: more than the largest record. */
 /* As if there were something in the control ring. */
 static __always_inline void reader_wake(void)
 {
@@ -91,6 +90,7 @@ static __always_inline void reader_wake(void)
 		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
 }
 
+/* Bytes: more than the largest record. */
 #define WAKEUP_WINDOW 512
 
 /*

@@ -257,8 +257,11 @@ double statistics_deviation(const struct statistics *statistics)
 	return variance > 0 ? (double)sqrtl(variance) : 0;
 }
 
+/* ~0: the value is in no column, as memory ran out. */
 static __u64 few_middle(const struct statistics *statistics, __u64 index)
 {
+	if (index >= statistics->binned)
+		return ~0ull;
 	return column_middle(statistics->few[index] / COLUMNS, statistics->few[index] % COLUMNS);
 }
 
@@ -269,7 +272,7 @@ static __u64 clamp(const struct statistics *statistics, __u64 value)
 	return value > statistics->max ? statistics->max : value;
 }
 
-/* The middle of the column with the value of this rank, which is in it. */
+/* The middle of the column with the value of this rank; ~0: the value is in no column, as memory ran out. */
 static __u64 bins_at(const struct bins *bins, __u64 rank)
 {
 	__u64 seen = 0;
