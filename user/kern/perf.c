@@ -92,12 +92,12 @@ static void close_cpu(struct mappings *mappings, struct cpu_ring *ring)
 	ring->descriptor = -1;
 }
 
-void mappings_renew(struct mappings *mappings, int cpu)
+int mappings_renew(struct mappings *mappings, int cpu)
 {
 	if ((size_t)cpu >= mappings->cpu_count)
-		return;
+		return 0;
 	close_cpu(mappings, &mappings->cpus[cpu]);
-	open_cpu(mappings, cpu);
+	return open_cpu(mappings, cpu);
 }
 
 int mappings_open(const struct log *log, struct mappings **result)

@@ -31,8 +31,8 @@ int mappings_descriptor(const struct mappings *mappings);
 /* tgid mapped a file executable. lost: reports were lost, scan every process again (tgid is 0). */
 typedef void (*mapping_fn)(void *context, pid_t tgid, bool lost);
 void mappings_read(struct mappings *mappings, mapping_fn visit, void *context);
-/* The CPU has come online. What was mapped there meanwhile is not known: the caller scans every process again. */
-void mappings_renew(struct mappings *mappings, int cpu);
+/* The CPU has come online. What was mapped there meanwhile is not known: the caller scans every process again. 0 or -errno: none are read there. */
+int mappings_renew(struct mappings *mappings, int cpu);
 
 /*
  * CPUs that come online, as the kernel announces them: the perf events of a CPU end when it goes, and do not come back with it.

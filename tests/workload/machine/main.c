@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * machine SOCKET LEDGER SLOT [CONNECTION]: a process that does what it is told over a connection to SOCKET, one packet a
+ * machine SOCKET LEDGER SLOT [CONNECTION]: a process that executes commands from a connection to SOCKET, one packet a
  * command, one packet an answer. Its first packet is "hello SLOT PID". So does each child that it forks.
  *	open LIBRARY PATH NAME	loads a runtime, and into that a program of this name
  *	close LIBRARY		unloads both
  *	call LIBRARY COUNT	writes a tensor and executes the program, COUNT times
- *	spin LIBRARY, still LIBRARY	a thread does so until it is told to be still
+ *	spin LIBRARY, still LIBRARY	a thread calls until the command still
  *	fork SLOT		answers with the child's PID; the child says hello
  *	execute			executes this program anew, on the same connection; that says hello
  *	wait PID		answers with the status of waitpid()

@@ -567,7 +567,11 @@ static void on_cpu_online(void *context, int cpu)
 	if (error)
 		log_warn(&collector->log, "CPU %d has come online: it is not sampled: %s", cpu, strerror(-error));
 	if (collector->mappings) {
-		mappings_renew(collector->mappings, cpu);
+		error = mappings_renew(collector->mappings, cpu);
+		if (error)
+			log_warn(&collector->log,
+				 "CPU %d has come online: libraries that are loaded there are not seen: %s", cpu,
+				 strerror(-error));
 		collector->scan_all = true; /* what was mapped there before */
 	}
 }
