@@ -2,6 +2,7 @@
 """xputrace agent --otlp: what a server gets, as OpenTelemetry's own messages read it, against what workloads did; servers that are down,
 busy, wrong or gone."""
 
+import base64
 import bisect
 import collections
 import contextlib
@@ -9,6 +10,7 @@ import gzip
 import http.server
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -17,6 +19,7 @@ import time
 
 import python_root
 from harness import BUILD, ROOT, XPUTRACE, Process, Skip, cases, need, run, scratch, standin, wait_until
+from reports import DRIFT, wall_clock
 from test_agent import free_port, made_programs, open_line, query, watching
 from test_top import failures
 
@@ -77,8 +80,8 @@ class Server:
         entry = self.script.pop(0) if self.script else 200
         return (entry, {}, b"") if isinstance(entry, int | str) else (*entry, b"")[:3]
 
-    def accepted(self):
-        return [request for request in list(self.requests) if request[3] == 200]
+    def accepted(self, signal="metrics"):
+        return [request for request in list(self.requests) if request[3] == 200 and signal in request[0]]
 
     def __enter__(self):
         return self
@@ -95,8 +98,8 @@ def environment(**settings):
 
 # ---- what it got ----
 
-def decode(requests):
-    """The messages of requests: those in protobuf read by OpenTelemetry's own ones."""
+def decode(requests, signal="metrics"):
+    """The messages of requests of one kind: those in protobuf read by OpenTelemetry's own ones."""
     folder, messages, packed = scratch(passing=True), [None] * len(requests), {}
     for number, (_, headers, body, _, _) in enumerate(requests):
         if headers.get("Content-Encoding") == "gzip":
@@ -111,7 +114,7 @@ def decode(requests):
     if packed:
         if not os.path.exists(MESSAGES):
             raise Skip("npm has not fetched OpenTelemetry's messages: `make npm-releases`")
-        result = run(["node", os.path.join(ROOT, "tests/workload/otlp/decode.mjs"), MESSAGES, *packed.values()])
+        result = run(["node", os.path.join(ROOT, "tests/workload/otlp/decode.mjs"), signal, MESSAGES, *packed.values()])
         assert result.status == 0, result.stderr
         for number, line in zip(packed, result.stdout.splitlines(), strict=True):
             messages[number] = json.loads(line)
@@ -224,6 +227,78 @@ def check_exemplars(duration, made, pid):
         assert int(attributes["xputrace.inference"]) < made[point.attributes["xputrace.program"]], one
         assert point.start < int(one["timeUnixNano"]) < point.time and 0 < one["asDouble"] <= point.value, (one, point)
         assert point.buckets[bisect.bisect_left(point.bounds, one["asDouble"])], (one, point)
+
+
+def spans_of(message):
+    (resource,) = message["resourceSpans"]
+    (scope,) = resource["scopeSpans"]
+    assert pairs(resource["resource"]["attributes"])["service.name"] == "xputrace" and scope["scope"]["name"] == "xputrace", message
+    return scope["spans"]
+
+
+def as_hex(field, case):
+    return field if case == "json" else base64.b64decode(field).hex()
+
+
+@cases("protobuf", "json")
+def test_traces(case):
+    """The slowest inferences as spans, with the times that the workload has logged of them; the exemplars of all formats refer to them."""
+    workload = standin("nrt", "--calls", 90, "--threads", 1, "--programs", 1, "--rate", 100, "--log-times")
+    settings = {"EXPORTER_OTLP_TRACES_PROTOCOL": "http/json", "EXPORTER_OTLP_METRICS_PROTOCOL": "http/json"} if case == "json" else {}
+    with Server() as server, pushing(server, "--otlp-traces", "1us", "--interval", "300ms", settings=settings, pids=[workload.pid]) as agent:
+        offset = wall_clock()
+        workload.go()
+        result, = workload.results()
+        made = made_programs([result])
+        wait_until(lambda: server.accepted() and sums(latest(server), "xputrace.inferences") == made, "all inferences came")
+        openmetrics = agent.get(headers="Accept: application/openmetrics-text\r\n")[1]
+        spans = [span for message in decode(server.accepted("traces"), "trace") for span in spans_of(message)]
+        exemplars = {as_hex(one["spanId"], case): (as_hex(one["traceId"], case), one)
+                     for message in decode(server.accepted()) if "xputrace.inference.duration" in metrics_of(message)[1]
+                     for point in metrics_of(message)[1]["xputrace.inference.duration"].points for one in point.exemplars}
+        samples = agent.samples()
+        assert samples["xputrace_agent_otlp_sent_spans_total"][0][1] == len(spans) > len(made), (samples, len(spans))
+    assert {span["name"] for span in spans} == set(made), spans
+    for span in spans:
+        start, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
+        trace, exemplar = exemplars.pop(as_hex(span["spanId"], case))
+        assert trace == as_hex(span["traceId"], case) and int(exemplar["timeUnixNano"]) == end, (span, exemplar)
+        attributes = pairs(span["attributes"])
+        assert attributes["xputrace.program"] == span["name"] and attributes["process.pid"] == str(workload.pid), span
+        assert attributes["process.executable.name"] == "workload" and span["kind"] == 1, span
+        number = int(attributes["xputrace.inference"])
+        assert result["times"][number] + offset - DRIFT < start < end < result["ends"][number] + offset + DRIFT, (span, number)
+    assert not exemplars, exemplars
+    assert len(set(re.findall(r'trace_id="([0-9a-f]{32})",span_id="[0-9a-f]{16}"', openmetrics))) == len(made), openmetrics
+
+
+def test_traces_of_slow_ones_only():
+    """Faster inferences have no spans, and exemplars without IDs; it says where spans would go, and refuses to send them nowhere."""
+    workload = standin("nrt", "--calls", 40, "--rate", 200)
+    with Server() as server, pushing(server, "--otlp-traces", "1h", pids=[workload.pid]) as agent:
+        workload.go()
+        made = made_programs(workload.results())
+        wait_until(lambda: server.accepted() and sums(latest(server), "xputrace.inferences") == made, "all inferences came")
+        assert not server.accepted("traces") and "trace_id" not in agent.get(headers="Accept: application/openmetrics-text\r\n")[1]
+        assert "spans are sent to %s/v1/traces" % server.url in agent.stderr, agent.stderr
+    refused = run([XPUTRACE, "agent", "--otlp-traces", "1ms"], env=environment(EXPORTER_OTLP_METRICS_ENDPOINT="http://127.0.0.1:1"))
+    assert refused.status == 2 and "--otlp-traces requires --otlp URL" in refused.stderr, refused
+
+
+def test_traces_go_nowhere():
+    """A server that takes no spans gets all metrics: what it refuses is dropped, reported and counted."""
+    workload = standin("nrt", "--calls", 40, "--rate", 200)
+    with Server() as server, Server(*[404] * 100) as other:
+        settings = {"EXPORTER_OTLP_TRACES_ENDPOINT": other.url + "/spans", "EXPORTER_OTLP_ENDPOINT": server.url}
+        with watching("--otlp-traces", "1us", "--budget", "none", pids=[workload.pid], env=environment(**settings)) as agent:
+            workload.go()
+            made = made_programs(workload.results())
+            wait_until(lambda: server.accepted() and sums(latest(server), "xputrace.inferences") == made, "all inferences came")
+            wait_until(lambda: {path for path, *_ in other.requests} == {"/spans"}, "spans are tried")
+            refused = sum(len(spans_of(message)) for message in decode(other.requests, "trace"))
+            wait_until(lambda: own(latest(server), "dropped.spans", cause="refused") == refused, "counted")
+            assert agent.stderr.count("spans for %s/spans: the server answers 404" % other.url) == 1, agent.stderr
+            assert own(latest(server), "dropped.points") == 0 and not server.accepted("traces")
 
 
 def check_metrics(metrics, began, kind):

@@ -89,6 +89,17 @@ static void render(struct text *text, bool openmetrics)
 	text_free(&histogram.exemplar.labels);
 }
 
+Test(base_core_exposition, exemplar_with_span)
+{
+	struct exemplar exemplar = { .has_span = true, .trace_id = { 1, [15] = 0xfe }, .span_id = { 0x20, [7] = 3 } };
+	struct text labels = {};
+
+	label_add(&exemplar.labels, "pid", "7");
+	exemplar_labels(&exemplar, &labels);
+	expect(&labels, "pid=\"7\",trace_id=\"010000000000000000000000000000fe\",span_id=\"2000000000000003\"");
+	text_free(&exemplar.labels);
+}
+
 Test(base_core_exposition, text_format)
 {
 	struct text text = {};

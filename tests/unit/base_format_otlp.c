@@ -142,6 +142,72 @@ Test(base_format_otlp, json)
 	release(&encoder);
 }
 
+/* Of the exemplars of an update those with a span; requests of metrics have none. */
+static void encode_spans(struct otlp_encoder *spans, bool json)
+{
+	static const double bounds[] = { 0.25, 1 };
+	static __u64 counts[] = { 2, 0, 300 };
+	static const struct otlp_pairs resource = {};
+	struct histogram histogram = { .bounds = bounds,
+				       .bound_count = 2,
+				       .counts = counts,
+				       .exemplar = { .value = 0.5,
+						     .time = 1700000000.125,
+						     .update = 7,
+						     .has_span = true,
+						     .trace_id = { 0xab, [15] = 1 },
+						     .span_id = { 0x0c, [7] = 2 } } };
+	struct otlp_encoder metrics = { .json = json, .resource = &resource, .spans = spans, .update = 7 };
+	struct exposition to = { .sink = &metrics.sink };
+	struct text program = {}, unnamed = {};
+
+	metrics.scope_name = metrics.scope_version = "1";
+	*spans = metrics;
+	spans->spans = NULL;
+	spans->is_of_spans = true;
+	otlp_begin(&metrics);
+	label_add(&unnamed, "runtime", "r");
+	label_add(&program, "program", "a\"b");
+	label_add(&histogram.exemplar.labels, "pid", "77");
+	exposition_family(&to, &times);
+	exposition_histogram(&to, &program, &histogram, 0);
+	exposition_histogram(&to, &unnamed, &histogram, 0);
+	histogram.exemplar.update = 6;
+	exposition_histogram(&to, &program, &histogram, 0);
+	histogram.exemplar.update = 7;
+	histogram.exemplar.has_span = false;
+	exposition_histogram(&to, &program, &histogram, 0);
+	cr_assert_eq(otlp_end(&metrics) | otlp_end(spans), 0);
+	cr_assert_eq(spans->count, 1);
+	cr_expect_eq(spans->requests[0].points, 2);
+	release(&metrics);
+	text_free(&program);
+	text_free(&unnamed);
+	text_free(&histogram.exemplar.labels);
+}
+
+#define SPAN(name)                                                                                                 \
+	"{\"traceId\":\"ab000000000000000000000000000001\",\"spanId\":\"0c00000000000002\",\"name\":\"" name       \
+	"\",\"kind\":1,\"startTimeUnixNano\":\"1699999999625000000\",\"endTimeUnixNano\":\"1700000000125000000\"," \
+	"\"attributes\":[{\"key\":"
+
+Test(base_format_otlp, spans)
+{
+	static const char expected[] =
+		"{\"resourceSpans\":[{\"resource\":{\"attributes\":[]},\"scopeSpans\":[{\"scope\":{\"name\":\"1\",\"version\":\"1\"},"
+		"\"spans\":[" SPAN(
+			"a\\\"b") "\"xputrace.program\",\"value\":{\"stringValue\":\"a\\\"b\"}},"
+				  "{\"key\":\"process.pid\",\"value\":{\"stringValue\":\"77\"}}]}," SPAN(
+					  "") "\"xputrace.runtime\",\"value\":{\"stringValue\":\"r\"}},"
+					      "{\"key\":\"process.pid\",\"value\":{\"stringValue\":\"77\"}}]}]}]}]}";
+	struct otlp_encoder spans;
+
+	encode_spans(&spans, true);
+	text_bytes(&spans.requests[0].body, "", 1);
+	cr_expect_str_eq(spans.requests[0].body.data, expected);
+	release(&spans);
+}
+
 /* The n-th field with that number, from 0. */
 static struct pb_field field_of(struct pb_field message, unsigned int number, unsigned int n)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// decode.mjs ROOT FILE...: bodies of ExportMetricsServiceRequest as OpenTelemetry's own messages for JavaScript read them, one line of JSON each.
+// decode.mjs metrics|trace ROOT FILE...: bodies of requests as OpenTelemetry's own messages for JavaScript read them, one line of JSON each.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-const [root, ...files] = process.argv.slice(2);
+const [signal, root, ...files] = process.argv.slice(2);
 const { opentelemetry } = createRequire(import.meta.url)(root);
-const Request = opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest;
+const name = { metrics: "ExportMetricsServiceRequest", trace: "ExportTraceServiceRequest" }[signal];
+const Request = opentelemetry.proto.collector[signal].v1[name];
 
 for (const file of files) {
   const bytes = readFileSync(file);
@@ -14,5 +15,5 @@ for (const file of files) {
   const again = Request.encode(request).finish();
   if (again.length !== bytes.length)
     throw new Error(`${file}: ${bytes.length} bytes, of which ${again.length} are known`);
-  console.log(JSON.stringify(Request.toObject(request, { longs: String, arrays: true })));
+  console.log(JSON.stringify(Request.toObject(request, { longs: String, bytes: String, arrays: true })));
 }

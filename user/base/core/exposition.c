@@ -2,6 +2,7 @@
 #include "base/core/exposition.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -198,12 +199,34 @@ static void add_sample(struct exposition *exposition, const char *end, const str
 	text_literal(exposition->out, "\n");
 }
 
+static void add_id(struct text *labels, const char *name, const unsigned char *id, size_t length)
+{
+	char digits[33];
+
+	for (size_t i = 0; i < length; i++)
+		snprintf(digits + 2 * i, 3, "%02x", id[i]);
+	label_add(labels, name, digits);
+}
+
+void exemplar_labels(const struct exemplar *exemplar, struct text *labels)
+{
+	text_bytes(labels, exemplar->labels.data, exemplar->labels.length);
+	if (!exemplar->has_span)
+		return;
+	add_id(labels, "trace_id", exemplar->trace_id, sizeof(exemplar->trace_id));
+	add_id(labels, "span_id", exemplar->span_id, sizeof(exemplar->span_id));
+}
+
 static void add_exemplar(struct exposition *exposition, const struct exemplar *exemplar)
 {
-	struct text *out = exposition->out;
+	struct text *out = exposition->out, labels = {};
 
+	exemplar_labels(exemplar, &labels);
+	if (labels.error)
+		text_fail(out);
 	text_literal(out, " # {");
-	text_bytes(out, exemplar->labels.data, exemplar->labels.length);
+	text_bytes(out, labels.data, labels.length);
+	text_free(&labels);
 	text_literal(out, "} ");
 	add_number(out, exemplar->value);
 	text_literal(out, " ");

@@ -45,7 +45,13 @@ struct metric {
 struct exemplar {
 	struct text labels; /* as of a series; empty: there is none */
 	double value, time; /* in the metric's unit; s since 1970 */
+	__u64 update;	    /* the owner's number of the update that brought it */
+	bool has_span;
+	unsigned char trace_id[16], span_id[8]; /* W3C trace context; of has_span */
 };
+
+/* Appends its labels, with trace_id and span_id where it has a span. */
+void exemplar_labels(const struct exemplar *exemplar, struct text *labels);
 
 #define NATIVE_SCHEMA 3
 #define NATIVE_PER_OCTAVE (1 << NATIVE_SCHEMA)

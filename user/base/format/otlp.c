@@ -18,6 +18,8 @@
 /* Numbers of fields of the two kinds of histograms that differ. */
 enum { HISTOGRAM_ATTRIBUTES = 9, HISTOGRAM_EXEMPLARS = 8, EXPONENTIAL_ATTRIBUTES = 1, EXPONENTIAL_EXEMPLARS = 11 };
 
+#define SPAN_KIND_INTERNAL 1
+
 /* ---- lists of names and values ---- */
 
 void otlp_pairs_free(struct otlp_pairs *pairs)
@@ -250,6 +252,20 @@ static void add_double(struct otlp_encoder *to, unsigned int field, const char *
 		pb_double(body(to), field, value);
 }
 
+/* Bytes; JSON has them in hexadecimal, not in base64. */
+static void add_id(struct otlp_encoder *to, unsigned int field, const char *key, const unsigned char *id, size_t length)
+{
+	char digits[33];
+
+	if (!to->json) {
+		pb_bytes(body(to), field, id, length);
+		return;
+	}
+	for (size_t i = 0; i < length; i++)
+		snprintf(digits + 2 * i, 3, "%02x", id[i]);
+	json_add_text(body(to), key, digits);
+}
+
 static void add_attribute(struct otlp_encoder *to, unsigned int field, const char *name, const char *value)
 {
 	begin_message(to, field, NULL);
@@ -260,14 +276,14 @@ static void add_attribute(struct otlp_encoder *to, unsigned int field, const cha
 	end_message(to);
 }
 
-static void add_labels(struct otlp_encoder *to, unsigned int field, const char *key, const struct text *labels)
+/* Elements of a list that is open. */
+static void add_labels(struct otlp_encoder *to, unsigned int field, const struct text *labels)
 {
 	const char *at = labels->data, *end = at + labels->length, *label;
 	struct text value = {};
 	char name[NAME_BYTES];
 	size_t length;
 
-	begin_list(to, key);
 	while (label_next(&at, end, &label, &length, &value)) {
 		text_bytes(&value, "", 1);
 		if (value.error) {
@@ -280,13 +296,15 @@ static void add_labels(struct otlp_encoder *to, unsigned int field, const char *
 				snprintf(name, sizeof(name), "%s", attributes[i][1]);
 		add_attribute(to, field, name, value.data);
 	}
-	end_list(to);
 	text_free(&value);
 }
 
 /* ---- requests ---- */
 
-/* ExportMetricsServiceRequest with one ResourceMetrics, with one ScopeMetrics, whose list of metrics is left open. */
+/*
+ * ExportMetricsServiceRequest with one ResourceMetrics, with one ScopeMetrics, whose list of metrics is left open; or the same of traces,
+ * whose fields have the same numbers.
+ */
 static bool open_request(struct otlp_encoder *to)
 {
 	if (to->error || vec_push(to->requests, to->count, (struct otlp_request){ 0 })) {
@@ -295,7 +313,7 @@ static bool open_request(struct otlp_encoder *to)
 	}
 	if (to->json)
 		json_begin(body(to), NULL, '{');
-	begin_list(to, "resourceMetrics");
+	begin_list(to, to->is_of_spans ? "resourceSpans" : "resourceMetrics");
 	begin_message(to, 1, NULL);
 	begin_message(to, 1, "resource");
 	begin_list(to, "attributes");
@@ -303,13 +321,13 @@ static bool open_request(struct otlp_encoder *to)
 		add_attribute(to, 1, to->resource->all[i].name, to->resource->all[i].value);
 	end_list(to);
 	end_message(to);
-	begin_list(to, "scopeMetrics");
+	begin_list(to, to->is_of_spans ? "scopeSpans" : "scopeMetrics");
 	begin_message(to, 2, NULL);
 	begin_message(to, 1, "scope");
 	add_string(to, 1, "name", to->scope_name);
 	add_string(to, 2, "version", to->scope_version);
 	end_message(to);
-	begin_list(to, "metrics");
+	begin_list(to, to->is_of_spans ? "spans" : "metrics");
 	to->is_open = true;
 	return true;
 }
@@ -373,23 +391,40 @@ static void open_metric(struct otlp_encoder *to)
 	to->in_metric = true;
 }
 
-/* A point of the family, up to its value; created as exposition_value(). False: there is no memory. */
-static bool begin_point(struct otlp_encoder *to, unsigned int attributes_field, const struct text *labels,
-			double created)
+/* ns since 1970, of s: as a whole they would lose digits. 0: before. */
+static __u64 nanoseconds(double time)
 {
-	__u64 seconds = created > 0 ? (__u64)created : 0; /* as a whole in ns it would lose digits */
-	__u64 start = seconds * 1000000000 + (__u64)((created - (double)seconds) * 1e9);
+	__u64 seconds = time > 0 ? (__u64)time : 0;
 
+	return time > 0 ? seconds * 1000000000 + (__u64)((time - (double)seconds) * 1e9) : 0;
+}
+
+/* There is a request with room for one more. False: there is no memory. */
+static bool have_request(struct otlp_encoder *to)
+{
 	if (to->is_open && body(to)->length > OTLP_BODY_BYTES)
 		close_request(to);
 	if (!to->is_open && !open_request(to))
 		return false;
+	to->requests[to->count - 1].points++;
+	return true;
+}
+
+/* A point of the family, up to its value; created as exposition_value(). False: there is no memory. */
+static bool begin_point(struct otlp_encoder *to, unsigned int attributes_field, const struct text *labels,
+			double created)
+{
+	__u64 start = nanoseconds(created);
+
+	if (!have_request(to))
+		return false;
 	if (!to->in_metric)
 		open_metric(to);
-	to->requests[to->count - 1].points++;
 	begin_message(to, 1, NULL);
-	add_labels(to, attributes_field, "attributes", labels);
-	if (seconds && to->metric.type != METRIC_GAUGE)
+	begin_list(to, "attributes");
+	add_labels(to, attributes_field, labels);
+	end_list(to);
+	if (start && to->metric.type != METRIC_GAUGE)
 		add_fixed(to, 2, "startTimeUnixNano", start < to->time ? start : to->time);
 	add_fixed(to, 3, "timeUnixNano", to->time);
 	return true;
@@ -476,17 +511,57 @@ static void add_exponential(struct otlp_encoder *to, const struct native_histogr
 
 static void add_exemplar(struct otlp_encoder *to, unsigned int field, const struct exemplar *exemplar)
 {
-	__u64 seconds = exemplar->time > 0 ? (__u64)exemplar->time : 0;
-
 	if (!exemplar->labels.length)
 		return;
 	begin_list(to, "exemplars");
 	begin_message(to, field, NULL);
-	add_labels(to, 7, "filteredAttributes", &exemplar->labels);
-	add_fixed(to, 2, "timeUnixNano", seconds * 1000000000 + (__u64)((exemplar->time - (double)seconds) * 1e9));
+	begin_list(to, "filteredAttributes");
+	add_labels(to, 7, &exemplar->labels);
+	end_list(to);
+	add_fixed(to, 2, "timeUnixNano", nanoseconds(exemplar->time));
 	add_double(to, 3, "asDouble", exemplar->value);
+	if (exemplar->has_span) {
+		add_id(to, 4, "spanId", exemplar->span_id, sizeof(exemplar->span_id));
+		add_id(to, 5, "traceId", exemplar->trace_id, sizeof(exemplar->trace_id));
+	}
 	end_message(to);
 	end_list(to);
+}
+
+/* A trace of one span: the inference, named as its program. labels: of the series. */
+static void add_span(struct otlp_encoder *to, const struct text *labels, const struct exemplar *exemplar)
+{
+	const char *at = labels->data, *end = at + labels->length, *label;
+	__u64 ended = nanoseconds(exemplar->time), took = nanoseconds(exemplar->value);
+	struct text name = {};
+	bool named = false;
+	size_t length;
+
+	if (!have_request(to))
+		return;
+	while (!named && label_next(&at, end, &label, &length, &name))
+		named = length == strlen("program") && !memcmp(label, "program", length);
+	if (!named)
+		text_clear(&name, ~(size_t)0);
+	text_bytes(&name, "", 1);
+	if (name.error)
+		text_fail(body(to));
+	begin_message(to, 2, NULL);
+	add_id(to, 1, "traceId", exemplar->trace_id, sizeof(exemplar->trace_id));
+	add_id(to, 2, "spanId", exemplar->span_id, sizeof(exemplar->span_id));
+	add_string(to, 5, "name", name.error ? "" : name.data);
+	if (to->json)
+		json_add_unsigned(body(to), "kind", SPAN_KIND_INTERNAL);
+	else
+		pb_number(body(to), 6, SPAN_KIND_INTERNAL);
+	add_fixed(to, 7, "startTimeUnixNano", took < ended ? ended - took : 0);
+	add_fixed(to, 8, "endTimeUnixNano", ended);
+	begin_list(to, "attributes");
+	add_labels(to, 9, labels);
+	add_labels(to, 9, &exemplar->labels);
+	end_list(to);
+	end_message(to);
+	text_free(&name);
 }
 
 static void on_histogram(struct exposition_sink *sink, const struct text *labels, const struct histogram *histogram,
@@ -510,6 +585,8 @@ static void on_histogram(struct exposition_sink *sink, const struct text *labels
 		add_explicit(to, histogram);
 	add_exemplar(to, to->exponential ? EXPONENTIAL_EXEMPLARS : HISTOGRAM_EXEMPLARS, &histogram->exemplar);
 	end_message(to);
+	if (to->spans && histogram->exemplar.has_span && histogram->exemplar.update == to->update)
+		add_span(to->spans, labels, &histogram->exemplar);
 }
 
 void otlp_begin(struct otlp_encoder *encoder)
@@ -557,6 +634,8 @@ static void parse_json(struct otlp_answer *answer, bool success, const char *bod
 		set_message(answer, decoded, json_decode(part, decoded));
 	free(decoded);
 	part = json_member(object, "rejectedDataPoints");
+	if (!part.length)
+		part = json_member(object, "rejectedSpans");
 	if (success && part.length) {
 		snprintf(digits, sizeof(digits), "%.*s", (int)part.length, part.text);
 		answer->rejected = strtoull(digits + (*digits == '"'), NULL, 10);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Metrics as OTLP 1.x has them (https://opentelemetry.io/docs/specs/otlp/): bodies of requests that export them, in protobuf or JSON, and
- * what the answers to these hold. Names, units and attributes are those of OpenTelemetry: made from those of the text formats by one rule,
+ * Metrics and spans as OTLP 1.x has them (https://opentelemetry.io/docs/specs/otlp/): bodies of requests that export them, in protobuf or
+ * JSON, and what the answers to these hold. Names, units and attributes are those of OpenTelemetry: made from those of the text formats by one rule,
  * so that a server which turns them into names for Prometheus has the same ones again.
  */
 #ifndef XPT_BASE_FORMAT_OTLP_H
@@ -38,12 +38,18 @@ void otlp_pairs_free(struct otlp_pairs *pairs);
 
 struct otlp_request {
 	struct text body; /* the caller frees it */
-	size_t points;	  /* data points */
+	size_t points;	  /* data points, or spans */
 };
 
-/* An exposition with this sink becomes requests. */
+/*
+ * An exposition with this sink becomes requests. Those of spans come from another encoder: one whose requests are of metrics adds a span
+ * there for each exemplar that has one and was brought by the update.
+ */
 struct otlp_encoder {
-	struct exposition_sink sink; /* first */
+	struct exposition_sink sink; /* first; of metrics only */
+	struct otlp_encoder *spans;  /* NULL: none are wanted, or these are the spans */
+	bool is_of_spans;
+	__u64 update; /* of exemplars with new spans */
 	bool json;
 	bool exponential; /* histograms are the native ones, with an exponential scale */
 	const struct otlp_pairs *resource;
@@ -69,7 +75,7 @@ int otlp_end(struct otlp_encoder *encoder);
 /* ---- answers ---- */
 
 struct otlp_answer {
-	__u64 rejected;	   /* points that were not accepted, of a success */
+	__u64 rejected;	   /* points or spans that were not accepted, of a success */
 	char message[512]; /* what the server says, for a terminal; "": nothing */
 };
 

@@ -68,12 +68,17 @@ static void add_time(struct text *out, unsigned int field, double time)
 static void add_bucket(struct text *out, __u64 count, double bound, const struct exemplar *exemplar)
 {
 	size_t begin = pb_begin(out, HISTOGRAM_BUCKET), inside;
+	struct text labels = {};
 
 	pb_number(out, BUCKET_COUNT, count);
 	pb_double(out, BUCKET_BOUND, bound);
 	if (exemplar) {
+		exemplar_labels(exemplar, &labels);
+		if (labels.error)
+			text_fail(out);
 		inside = pb_begin(out, BUCKET_EXEMPLAR);
-		add_labels(out, EXEMPLAR_LABEL, &exemplar->labels);
+		add_labels(out, EXEMPLAR_LABEL, &labels);
+		text_free(&labels);
 		pb_double(out, EXEMPLAR_VALUE, exemplar->value);
 		add_time(out, EXEMPLAR_TIME, exemplar->time);
 		pb_end(out, inside);

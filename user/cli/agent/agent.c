@@ -26,7 +26,7 @@ struct agent {
 	uint64_t interval, max_series, stale;
 	const char *listen, *textfile; /* NULL: no file */
 	const char *otlp;	       /* NULL: as the environment has it */
-	uint64_t otlp_queue;
+	uint64_t otlp_queue, otlp_traces;
 	bool kernels;
 
 	struct xpt_session *library;
@@ -83,6 +83,9 @@ static const struct option_entry entries[] = {
 	  OPTION_CALLBACK, FIELD(otlp), .take = take_otlp },
 	{ 0, "otlp-queue", "SIZE", "memory for what could not be sent yet (default 4M)", OPTION_SIZE, FIELD(otlp_queue),
 	  .min = 65536, .max = 1ull << 30 },
+	{ 0, "otlp-traces", "TIME",
+	  "send a span of the slowest inference of each program and interval\nto URL/v1/traces if it took so long, 1ns to 1h",
+	  OPTION_DURATION, FIELD(otlp_traces), .min = 1, .max = 3600000000000 },
 	{ 0, "interval", "TIME", "time between two updates, 100ms to 1h (default 5s)", OPTION_DURATION, FIELD(interval),
 	  .min = 100000000, .max = 3600000000000 },
 	{ 0, "max-series", "N",
@@ -113,7 +116,7 @@ static const struct command_line line = {
 		"  sudo xputrace agent\n"
 		"  sudo xputrace agent --listen unix:/run/xputrace/metrics --budget 1\n"
 		"  sudo xputrace agent --listen none --textfile /var/lib/prometheus/node-exporter/xputrace.prom\n"
-		"  sudo xputrace agent --listen none --otlp http://collector:4318\n\n"
+		"  sudo xputrace agent --listen none --otlp http://collector:4318 --otlp-traces 50ms\n\n"
 		"exit status: 0 ended as asked, 1 failed, 2 wrong usage",
 };
 
@@ -186,7 +189,11 @@ static void report_ready(const struct agent *agent)
 		print_message(NULL, XPT_LOG_INFO, text);
 	}
 	if (agent->push) {
-		snprintf(text, sizeof(text), "metrics are sent to %.300s", agent_push_url(agent->push));
+		snprintf(text, sizeof(text), "metrics are sent to %.300s", agent_push_url(agent->push, false));
+		print_message(NULL, XPT_LOG_INFO, text);
+	}
+	if (agent->push && agent_push_url(agent->push, true)) {
+		snprintf(text, sizeof(text), "spans are sent to %.300s", agent_push_url(agent->push, true));
 		print_message(NULL, XPT_LOG_INFO, text);
 	}
 	notify_manager();
@@ -220,11 +227,16 @@ static int run(struct agent *agent)
 	XPT_OPTS(xpt_session_options, options, WATCH_OPTIONS(&agent->session));
 	const struct agent_metrics_options metrics_options = { .max_series = agent->max_series,
 							       .kernels = agent->kernels,
+							       .slow = agent->otlp_traces,
 							       .stale = agent->stale };
 	int result = exit_status(agent_metrics_create(&metrics_options, &agent->metrics));
 
 	if (!result)
-		result = exit_status(agent_push_create(agent->otlp, agent->otlp_queue, agent->metrics, &agent->push));
+		result = exit_status(agent_push_create(agent->otlp, agent->otlp_queue, agent->otlp_traces,
+						       agent->metrics, &agent->push));
+	if (!result && agent->otlp_traces && !agent->push)
+		result = session_options_refuse(
+			&line, "--otlp-traces requires --otlp URL or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
 	if (!result && !strcmp(agent->listen, "none") && !agent->textfile && !agent->push)
 		result = session_options_refuse(&line, "--listen none requires --textfile FILE.prom or --otlp URL");
 	if (!result && strcmp(agent->listen, "none") != 0 &&

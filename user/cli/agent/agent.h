@@ -21,6 +21,7 @@ struct agent_metrics_options {
 	size_t max_series;
 	bool kernels;	/* each kernel has a series of its own */
 	uint64_t stale; /* ns without anything new after which series of what has ended are removed */
+	uint64_t slow;	/* ns that the slowest inference of a program takes at least that gets a span; 0: none does */
 };
 
 /* 0 or -ENOMEM. */
@@ -79,7 +80,7 @@ int agent_server_create(const char *where, struct agent_metrics *metrics, struct
 void agent_server_tick(struct agent_server *server);
 void agent_server_destroy(struct agent_server *server); /* NULL is allowed */
 
-/* ---- push.c: sends the metrics to a server of OpenTelemetry's protocol ---- */
+/* ---- push.c: sends the metrics and spans to a server of OpenTelemetry's protocol ---- */
 
 #define AGENT_QUEUE (4u << 20)
 
@@ -90,12 +91,14 @@ const char *agent_push_refused(const char *url);
 /*
  * url: of the option, NULL: the environment says where, as OpenTelemetry's specification of exporters has it, and everything else in any
  * case. Wrong settings are messages. *result NULL: nobody has said where. -EINVAL (reported): it is no URL; -ENOMEM. To be called before
- * there are threads. queue: bytes of requests that wait.
+ * there are threads. queue: bytes of requests of each kind that wait. spans: those of the latest update are sent, too.
  */
-int agent_push_create(const char *url, uint64_t queue, struct agent_metrics *metrics, struct agent_push **result);
-/* Queues the metrics as they are; time: ns since 1970. */
+int agent_push_create(const char *url, uint64_t queue, bool spans, struct agent_metrics *metrics,
+		      struct agent_push **result);
+/* Queues the metrics as they are, with the spans of their latest update; time: ns since 1970. */
 void agent_push_add(struct agent_push *push, uint64_t time);
-const char *agent_push_url(const struct agent_push *push); /* without what may be secret */
+/* Where they are sent to, without what may be secret; spans: NULL where none are. */
+const char *agent_push_url(const struct agent_push *push, bool spans);
 /* Sends what waits, for some seconds at most. NULL is allowed. */
 void agent_push_destroy(struct agent_push *push);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -338,20 +339,31 @@ static void add_native(struct histogram *histogram, const struct xpt_program_rep
 	}
 }
 
-static void add_exemplar(struct histogram *histogram, const struct xpt_program_report *program, double offset)
+/* Of the programs of a series in an interval the slowest. */
+static void add_exemplar(const struct agent_metrics *metrics, struct exemplar *exemplar,
+			 const struct xpt_program_report *program, double offset)
 {
-	struct exemplar *exemplar = &histogram->exemplar;
+	double took = (double)program->slowest_duration / 1e9;
+	unsigned char ids[sizeof(exemplar->trace_id) + sizeof(exemplar->span_id)];
+	uint64_t update = metrics->version + 1;
 	char number[32];
 
-	if (!program->slowest_time)
+	if (!program->slowest_time || (exemplar->update == update && exemplar->value >= took))
 		return;
 	text_clear(&exemplar->labels, ~(size_t)0);
 	snprintf(number, sizeof(number), "%" PRIu64, program->slowest_number);
 	label_add(&exemplar->labels, "inference", number);
 	snprintf(number, sizeof(number), "%d", program->pid);
 	label_add(&exemplar->labels, "pid", number);
-	exemplar->value = (double)program->slowest_duration / 1e9;
+	exemplar->value = took;
 	exemplar->time = (double)program->slowest_time / 1e9 + offset;
+	exemplar->update = update;
+	exemplar->has_span = metrics->options.slow && program->slowest_duration >= metrics->options.slow &&
+			     getrandom(ids, sizeof(ids), GRND_NONBLOCK) == sizeof(ids);
+	if (exemplar->has_span) {
+		memcpy(exemplar->trace_id, ids, sizeof(exemplar->trace_id));
+		memcpy(exemplar->span_id, ids + sizeof(exemplar->trace_id), sizeof(exemplar->span_id));
+	}
 }
 
 static void add_histogram(struct histogram *histogram, const struct xpt_program_report *program, enum xpt_column column)
@@ -398,7 +410,7 @@ static void add_program(struct agent_metrics *metrics, const struct xpt_program_
 		}
 		for (size_t i = 0; i < HISTOGRAMS; i++)
 			add_histogram(&series->histograms[i], program, histograms[i].column);
-		add_exemplar(&series->histograms[0], program, offset);
+		add_exemplar(metrics, &series->histograms[0].exemplar, program, offset);
 	}
 	place = program->released ? keyed_find(&metrics->places, program->id, 0) : NULL;
 	if (place)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where and how metrics are sent: by the option, and by the variables of OpenTelemetry's specification of exporters. */
+/* Where and how metrics and spans are sent: by the option, and by the variables of OpenTelemetry's specification of exporters. */
 #include "cli/agent/otlp.h"
 
 #include <errno.h>
@@ -14,15 +14,21 @@
 #define TIMEOUT_MS 10000u /* by the specification */
 #define TOKEN "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/* That of metrics counts more than that of all signals; an empty one is none. *name: which it is. */
-static const char *setting(const char *end, char name[64])
+#define NAME_BYTES 80
+
+static const struct {
+	const char *variable, *path;
+} signals[OTLP_SIGNALS] = { [OTLP_METRICS] = { "METRICS_", "v1/metrics" }, [OTLP_TRACES] = { "TRACES_", "v1/traces" } };
+
+/* That of the signal counts more than that of all; an empty one is none. *name: which it is. */
+static const char *setting(enum otlp_signal signal, const char *end, char name[NAME_BYTES])
 {
-	static const char *const begins[] = { "OTEL_EXPORTER_OTLP_METRICS_", "OTEL_EXPORTER_OTLP_" };
+	const char *const begins[] = { signals[signal].variable, "" };
 
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
 		const char *value;
 
-		snprintf(name, 64, "%s%s", begins[i], end);
+		snprintf(name, NAME_BYTES, "OTEL_EXPORTER_OTLP_%s%s", begins[i], end);
 		value = getenv(name);
 		if (value && *value)
 			return value;
@@ -40,8 +46,8 @@ static void warn_ignored(const char *name, const char *expected)
 
 static const char not_url[] = "expected a URL that begins with http:// or https://";
 
-/* whole: the URL that is sent to, base: what it begins with; the caller frees both. -EINVAL, -ENOMEM. */
-static int parse_url(const char *given, bool is_base, char **whole, char **shown)
+/* whole: the URL that is sent to, shown: for messages; the caller frees both. added: to the path, NULL: nothing. -EINVAL, -ENOMEM. */
+static int parse_url(const char *given, const char *added, char **whole, char **shown)
 {
 	static const CURLUPart secret[] = { CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT };
 	CURLU *url = curl_url();
@@ -51,9 +57,9 @@ static int parse_url(const char *given, bool is_base, char **whole, char **shown
 	if (!error && (curl_url_set(url, CURLUPART_URL, given, 0) || curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) ||
 		       (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)))
 		error = -EINVAL;
-	if (!error && is_base) {
+	if (!error && added) {
 		if (curl_url_get(url, CURLUPART_PATH, &path, 0) ||
-		    asprintf(&longer, "%s%sv1/metrics", path, path[strlen(path) - 1] == '/' ? "" : "/") < 0 ||
+		    asprintf(&longer, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", added) < 0 ||
 		    curl_url_set(url, CURLUPART_PATH, longer, 0))
 			error = -ENOMEM;
 	}
@@ -80,7 +86,7 @@ static int parse_url(const char *given, bool is_base, char **whole, char **shown
 const char *agent_push_refused(const char *url)
 {
 	char *whole, *shown;
-	int error = parse_url(url, true, &whole, &shown);
+	int error = parse_url(url, signals[OTLP_METRICS].path, &whole, &shown);
 
 	free(whole);
 	free(shown);
@@ -88,26 +94,17 @@ const char *agent_push_refused(const char *url)
 }
 
 /* 0; -ENOENT: nobody has said where; -EINVAL (reported), -ENOMEM. */
-static int find_url(struct otlp_settings *settings, const char *given)
+static int find_url(struct otlp_settings *settings, enum otlp_signal signal, const char *given)
 {
-	const char *name = "--otlp", *url = given;
-	bool is_base = true;
-	char text[200];
+	char name[NAME_BYTES] = "--otlp", text[200];
+	const char *url = given ?: setting(signal, "ENDPOINT", name);
 	int error;
 
-	if (!url) {
-		name = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT";
-		url = getenv(name);
-		is_base = false;
-	}
-	if (!url || !*url) {
-		name = "OTEL_EXPORTER_OTLP_ENDPOINT";
-		url = getenv(name);
-		is_base = true;
-	}
-	if (!url || !*url)
+	if (!url)
 		return -ENOENT;
-	error = parse_url(url, is_base, &settings->url, &settings->shown);
+	/* The variable of one signal has a whole URL. */
+	error = parse_url(url, strstr(name, signals[signal].variable) ? NULL : signals[signal].path, &settings->url,
+			  &settings->shown);
 	if (error == -EINVAL) {
 		snprintf(text, sizeof(text), "%s: %s", name, not_url);
 		print_message(NULL, XPT_LOG_ERROR, text);
@@ -134,10 +131,10 @@ static bool is_value(const char *text)
 	return true;
 }
 
-static int add_headers(struct otlp_settings *settings)
+static int add_headers(struct otlp_settings *settings, enum otlp_signal signal)
 {
-	char name[64], *line;
-	const char *text = setting("HEADERS", name);
+	char name[NAME_BYTES], *line;
+	const char *text = setting(signal, "HEADERS", name);
 	struct otlp_pairs pairs = {};
 	int error = add_header(settings,
 			       settings->json ? "Content-Type: " OTLP_TYPE_JSON : "Content-Type: " OTLP_TYPE_PROTOBUF);
@@ -165,36 +162,37 @@ static int add_headers(struct otlp_settings *settings)
 	return error;
 }
 
-static int read_settings(struct otlp_settings *settings)
+static int read_settings(struct otlp_settings *settings, enum otlp_signal signal)
 {
-	char name[64];
-	const char *text = setting("PROTOCOL", name);
+	char name[NAME_BYTES];
+	const char *text = setting(signal, "PROTOCOL", name);
 	uint64_t number;
 
 	settings->json = text && !strcmp(text, "http/json");
 	if (text && !settings->json && strcmp(text, "http/protobuf") != 0)
 		warn_ignored(name, "http/protobuf or http/json");
-	text = setting("COMPRESSION", name);
+	text = setting(signal, "COMPRESSION", name);
 	settings->packed = text && !strcmp(text, "gzip");
 	if (text && !settings->packed && strcmp(text, "none") != 0)
 		warn_ignored(name, "gzip or none");
-	text = setting("DEFAULT_HISTOGRAM_AGGREGATION", name); /* of metrics only, but the other name does no harm */
+	/* Of metrics only, but the other names do no harm. */
+	text = setting(signal, "DEFAULT_HISTOGRAM_AGGREGATION", name);
 	settings->exponential = text && !strcmp(text, "base2_exponential_bucket_histogram");
 	if (text && !settings->exponential && strcmp(text, "explicit_bucket_histogram") != 0)
 		warn_ignored(name, "explicit_bucket_histogram or base2_exponential_bucket_histogram");
-	text = setting("TIMEOUT", name);
+	text = setting(signal, "TIMEOUT", name);
 	settings->timeout_ms = TIMEOUT_MS;
 	if (text && parse_number(text, &number) && number && number <= INT_MAX)
 		settings->timeout_ms = (unsigned int)number;
 	else if (text)
 		warn_ignored(name, "milliseconds");
-	settings->certificate = setting("CERTIFICATE", name);
-	settings->client_certificate = setting("CLIENT_CERTIFICATE", name);
-	settings->client_key = setting("CLIENT_KEY", name);
-	return add_headers(settings);
+	settings->certificate = setting(signal, "CERTIFICATE", name);
+	settings->client_certificate = setting(signal, "CLIENT_CERTIFICATE", name);
+	settings->client_key = setting(signal, "CLIENT_KEY", name);
+	return add_headers(settings, signal);
 }
 
-/* What the metrics are of. Those of the environment count more. */
+/* What metrics and spans are of. Those of the environment count more. */
 static int describe_resource(struct otlp_settings *settings)
 {
 	static const struct {
@@ -228,9 +226,9 @@ static int describe_resource(struct otlp_settings *settings)
 	return error ?: otlp_pairs_set(resource, "service.name", getenv("OTEL_SERVICE_NAME"));
 }
 
-int otlp_settings_read(struct otlp_settings *settings, const char *url)
+int otlp_settings_read(struct otlp_settings *settings, enum otlp_signal signal, const char *url)
 {
-	return find_url(settings, url) ?: read_settings(settings) ?: describe_resource(settings);
+	return find_url(settings, signal, url) ?: read_settings(settings, signal) ?: describe_resource(settings);
 }
 
 void otlp_settings_free(struct otlp_settings *settings)

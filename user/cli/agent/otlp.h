@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where and how xputrace agent sends metrics. */
+/* Where and how xputrace agent sends metrics and spans. */
 #ifndef XPT_CLI_AGENT_OTLP_H
 #define XPT_CLI_AGENT_OTLP_H
 
@@ -18,8 +18,10 @@ struct otlp_settings {
 	struct otlp_pairs resource;
 };
 
+enum otlp_signal { OTLP_METRICS, OTLP_TRACES, OTLP_SIGNALS };
+
 /* Begins as zeros. 0; -ENOENT: nobody has said where; -EINVAL (reported), -ENOMEM. To be freed in any case. */
-int otlp_settings_read(struct otlp_settings *settings, const char *url);
+int otlp_settings_read(struct otlp_settings *settings, enum otlp_signal signal, const char *url);
 void otlp_settings_free(struct otlp_settings *settings);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sends metrics by OTLP/HTTP: a bounded queue of requests, and a thread without capabilities that sends one after the other. What a server
- * cannot take now is sent again; what it never gets is counted.
+ * Sends metrics and spans by OTLP/HTTP: for each kind a bounded queue of requests, and a thread without capabilities that sends one after
+ * the other. What a server cannot take now is sent again; what it never gets is counted.
  */
 #include "cli/agent/otlp.h"
 
@@ -30,17 +30,28 @@ enum cause { QUEUE_FULL, REFUSED, REJECTED, ENDED, CAUSES };
 
 static const char *const cause_names[CAUSES] = { "queue_full", "refused", "rejected", "ended" };
 
+/* Names of threads, and what messages about them consist of. */
+static const struct {
+	const char *thread, *dropped, *failing, *again, *advice, *counter;
+} signals[OTLP_SIGNALS] = {
+	[OTLP_METRICS] = { "xpt-otlp", "metrics for ", "cannot send metrics to ", "metrics are sent again to ",
+			   "advice on metrics of ",
+			   "; they are dropped, and counted in xputrace_agent_otlp_dropped_points" },
+	[OTLP_TRACES] = { "xpt-otlp-traces", "spans for ", "cannot send spans to ", "spans are sent again to ",
+			  "advice on spans of ",
+			  "; they are dropped, and counted in xputrace_agent_otlp_dropped_spans" },
+};
+
 struct item {
 	struct item *next;
 	struct text body; /* packed, if it is to be */
 	size_t points;
 };
 
-struct agent_push {
-	struct agent_metrics *metrics;
+struct sender {
+	enum otlp_signal signal;
 	struct otlp_settings settings;
 	uint64_t queue_bytes;
-	double started; /* s since 1970 */
 
 	pthread_t thread;
 	bool has_thread;
@@ -60,8 +71,16 @@ struct agent_push {
 	char fault[CURL_ERROR_SIZE];
 };
 
-static void say(enum xpt_log_level level, const char *what, const char *url, const char *reason, const char *end)
+struct agent_push {
+	struct agent_metrics *metrics;
+	double started; /* s since 1970 */
+	struct sender senders[OTLP_SIGNALS];
+};
+
+static void say(const struct sender *sender, enum xpt_log_level level, const char *what, const char *reason,
+		const char *end)
 {
+	const char *url = sender->settings.shown;
 	struct text line = {};
 	char text[1024];
 
@@ -84,17 +103,16 @@ static void free_item(struct item *item)
 	free(item);
 }
 
-static void report_dropped(struct agent_push *push, enum cause cause, const char *reason)
+static void report_dropped(struct sender *sender, enum cause cause, const char *reason)
 {
 	bool before;
 
-	pthread_mutex_lock(&push->lock);
-	before = push->dropped_reported[cause];
-	push->dropped_reported[cause] = true;
-	pthread_mutex_unlock(&push->lock);
+	pthread_mutex_lock(&sender->lock);
+	before = sender->dropped_reported[cause];
+	sender->dropped_reported[cause] = true;
+	pthread_mutex_unlock(&sender->lock);
 	if (!before)
-		say(XPT_LOG_WARN, "metrics for ", push->settings.shown, reason,
-		    "; they are dropped, and counted in xputrace_agent_otlp_dropped_points");
+		say(sender, XPT_LOG_WARN, signals[sender->signal].dropped, reason, signals[sender->signal].counter);
 }
 
 static int append(void *context, const void *bytes, size_t length)
@@ -126,58 +144,46 @@ static int pack(struct text *body)
 }
 
 /* Behind all others; where there is no room, the oldest are dropped, but none of these. */
-static void enqueue(struct agent_push *push, struct item *items)
+static void enqueue(struct sender *sender, struct item *items)
 {
 	uint64_t added = 0;
 	bool dropped = false;
 
 	for (const struct item *item = items; item; item = item->next)
 		added += item->body.length;
-	pthread_mutex_lock(&push->lock);
-	while (push->first && push->bytes + added > push->queue_bytes) {
-		struct item *oldest = push->first;
+	pthread_mutex_lock(&sender->lock);
+	while (sender->first && sender->bytes + added > sender->queue_bytes) {
+		struct item *oldest = sender->first;
 
-		push->first = oldest->next;
-		if (!push->first)
-			push->last = &push->first;
-		push->bytes -= oldest->body.length;
-		push->dropped[QUEUE_FULL] += oldest->points;
+		sender->first = oldest->next;
+		if (!sender->first)
+			sender->last = &sender->first;
+		sender->bytes -= oldest->body.length;
+		sender->dropped[QUEUE_FULL] += oldest->points;
 		dropped = true;
 		free_item(oldest);
 	}
-	*push->last = items;
-	while (*push->last)
-		push->last = &(*push->last)->next;
-	push->bytes += added;
-	pthread_cond_broadcast(&push->changed);
-	pthread_mutex_unlock(&push->lock);
+	*sender->last = items;
+	while (*sender->last)
+		sender->last = &(*sender->last)->next;
+	sender->bytes += added;
+	pthread_cond_broadcast(&sender->changed);
+	pthread_mutex_unlock(&sender->lock);
 	if (dropped)
-		report_dropped(push, QUEUE_FULL, "the queue (--otlp-queue) is full");
+		report_dropped(sender, QUEUE_FULL, "the queue (--otlp-queue) is full");
 }
 
-void agent_push_add(struct agent_push *push, uint64_t time)
+/* Those of an encoder that has ended. */
+static void enqueue_requests(struct sender *sender, struct otlp_encoder *encoder)
 {
-	struct otlp_encoder encoder = { .json = push->settings.json,
-					.exponential = push->settings.exponential,
-					.resource = &push->settings.resource,
-					.scope_name = "xputrace",
-					.scope_version = XPT_VERSION,
-					.time = time };
-	struct exposition to = { .sink = &encoder.sink };
 	struct item *items = NULL, **last = &items;
 
-	otlp_begin(&encoder);
-	agent_metrics_expose(push->metrics, &to);
-	if (otlp_end(&encoder)) {
-		print_message(NULL, XPT_LOG_WARN, "no memory for metrics to be sent");
-		return;
-	}
-	for (size_t i = 0; i < encoder.count; i++) {
-		struct otlp_request *request = &encoder.requests[i];
+	for (size_t i = 0; i < encoder->count; i++) {
+		struct otlp_request *request = &encoder->requests[i];
 		struct item *item = calloc(1, sizeof(*item));
 		char *fitting;
 
-		if (!item || (push->settings.packed && pack(&request->body))) {
+		if (!item || (sender->settings.packed && pack(&request->body))) {
 			print_message(NULL, XPT_LOG_WARN, "no memory for metrics to be sent");
 			text_free(&request->body);
 			free(item);
@@ -192,27 +198,55 @@ void agent_push_add(struct agent_push *push, uint64_t time)
 		*last = item;
 		last = &item->next;
 	}
-	free(encoder.requests);
+	free(encoder->requests);
 	if (items)
-		enqueue(push, items);
+		enqueue(sender, items);
+}
+
+static struct otlp_encoder encoder_of(const struct sender *sender, uint64_t time)
+{
+	return (struct otlp_encoder){ .json = sender->settings.json,
+				      .exponential = sender->settings.exponential,
+				      .resource = &sender->settings.resource,
+				      .is_of_spans = sender->signal == OTLP_TRACES,
+				      .scope_name = "xputrace",
+				      .scope_version = XPT_VERSION,
+				      .time = time };
+}
+
+void agent_push_add(struct agent_push *push, uint64_t time)
+{
+	struct sender *senders = push->senders;
+	struct otlp_encoder spans = encoder_of(&senders[OTLP_TRACES], time),
+			    metrics = encoder_of(&senders[OTLP_METRICS], time);
+	struct exposition to = { .sink = &metrics.sink };
+
+	metrics.update = agent_metrics_version(push->metrics);
+	metrics.spans = senders[OTLP_TRACES].has_thread ? &spans : NULL;
+	otlp_begin(&metrics);
+	agent_metrics_expose(push->metrics, &to);
+	if (otlp_end(&metrics) || otlp_end(&spans))
+		print_message(NULL, XPT_LOG_WARN, "no memory for metrics to be sent");
+	enqueue_requests(&senders[OTLP_METRICS], &metrics);
+	enqueue_requests(&senders[OTLP_TRACES], &spans);
 }
 
 /* The oldest, which is the caller's. NULL: the end, and nothing is left, or no time. */
-static struct item *take_oldest(struct agent_push *push)
+static struct item *take_oldest(struct sender *sender)
 {
 	struct item *item;
 
-	pthread_mutex_lock(&push->lock);
-	while (!push->first && !push->ending)
-		pthread_cond_wait(&push->changed, &push->lock);
-	item = push->ending && clock_monotonic() >= push->deadline ? NULL : push->first;
+	pthread_mutex_lock(&sender->lock);
+	while (!sender->first && !sender->ending)
+		pthread_cond_wait(&sender->changed, &sender->lock);
+	item = sender->ending && clock_monotonic() >= sender->deadline ? NULL : sender->first;
 	if (item) {
-		push->first = item->next;
-		if (!push->first)
-			push->last = &push->first;
+		sender->first = item->next;
+		if (!sender->first)
+			sender->last = &sender->first;
 		item->next = NULL;
 	}
-	pthread_mutex_unlock(&push->lock);
+	pthread_mutex_unlock(&sender->lock);
 	return item;
 }
 
@@ -220,37 +254,37 @@ static struct item *take_oldest(struct agent_push *push)
 
 static size_t on_answer(char *bytes, size_t size, size_t count, void *context)
 {
-	struct agent_push *push = context;
-	size_t room = ANSWER_BYTES - push->answer.length, length = size * count;
+	struct sender *sender = context;
+	size_t room = ANSWER_BYTES - sender->answer.length, length = size * count;
 
-	text_bytes(&push->answer, bytes, length < room ? length : room);
-	push->answer_cut = length > room;
-	return push->answer_cut || push->answer.error ? 0 : length;
+	text_bytes(&sender->answer, bytes, length < room ? length : room);
+	sender->answer_cut = length > room;
+	return sender->answer_cut || sender->answer.error ? 0 : length;
 }
 
 /* Ends a transfer when it is too late for it. curl calls it at least once a second. */
 static int on_progress(void *context, curl_off_t down, curl_off_t downloaded, curl_off_t up, curl_off_t uploaded)
 {
-	struct agent_push *push = context;
+	struct sender *sender = context;
 	bool late;
 
 	(void)down;
 	(void)downloaded;
 	(void)up;
 	(void)uploaded;
-	pthread_mutex_lock(&push->lock);
-	late = push->ending && clock_monotonic() >= push->deadline;
-	pthread_mutex_unlock(&push->lock);
+	pthread_mutex_lock(&sender->lock);
+	late = sender->ending && clock_monotonic() >= sender->deadline;
+	pthread_mutex_unlock(&sender->lock);
 	return late;
 }
 
-static CURL *create_handle(struct agent_push *push)
+static CURL *create_handle(struct sender *sender)
 {
 	CURL *curl = curl_easy_init();
 
 	if (!curl)
 		return NULL;
-	curl_easy_setopt(curl, CURLOPT_URL, push->settings.url);
+	curl_easy_setopt(curl, CURLOPT_URL, sender->settings.url);
 #if LIBCURL_VERSION_NUM >= 0x075500
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -262,27 +296,27 @@ static CURL *create_handle(struct agent_push *push)
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "xputrace/" XPT_VERSION);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, push->settings.headers);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, push->fault);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, sender->settings.headers);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, sender->fault);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, push);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, sender);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, push);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, sender);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	if (push->settings.certificate)
-		curl_easy_setopt(curl, CURLOPT_CAINFO, push->settings.certificate);
-	if (push->settings.client_certificate)
-		curl_easy_setopt(curl, CURLOPT_SSLCERT, push->settings.client_certificate);
-	if (push->settings.client_key)
-		curl_easy_setopt(curl, CURLOPT_SSLKEY, push->settings.client_key);
+	if (sender->settings.certificate)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, sender->settings.certificate);
+	if (sender->settings.client_certificate)
+		curl_easy_setopt(curl, CURLOPT_SSLCERT, sender->settings.client_certificate);
+	if (sender->settings.client_key)
+		curl_easy_setopt(curl, CURLOPT_SSLKEY, sender->settings.client_key);
 	return curl;
 }
 
 enum outcome { SENT, AGAIN, NEVER };
 
 /* Sends it once. *wait_ms: what the server wants, 0: nothing. reason: why not, and of SENT: what was rejected; "": nothing. */
-static enum outcome attempt(struct agent_push *push, const struct item *item, unsigned int timeout_ms,
-			    uint64_t *wait_ms, uint64_t *rejected, char *reason, size_t size)
+static enum outcome attempt(struct sender *sender, const struct item *item, unsigned int timeout_ms, uint64_t *wait_ms,
+			    uint64_t *rejected, char *reason, size_t size)
 {
 	struct otlp_answer answer;
 	curl_off_t after = 0;
@@ -291,24 +325,24 @@ static enum outcome attempt(struct agent_push *push, const struct item *item, un
 	CURLcode code;
 	bool success;
 
-	text_clear(&push->answer, ANSWER_BYTES);
-	push->answer_cut = false;
-	*push->fault = '\0';
-	curl_easy_setopt(push->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-	curl_easy_setopt(push->curl, CURLOPT_POSTFIELDS, item->body.data);
-	curl_easy_setopt(push->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)item->body.length);
-	code = curl_easy_perform(push->curl);
+	text_clear(&sender->answer, ANSWER_BYTES);
+	sender->answer_cut = false;
+	*sender->fault = '\0';
+	curl_easy_setopt(sender->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+	curl_easy_setopt(sender->curl, CURLOPT_POSTFIELDS, item->body.data);
+	curl_easy_setopt(sender->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)item->body.length);
+	code = curl_easy_perform(sender->curl);
 	*wait_ms = *rejected = 0;
-	if (code && !push->answer_cut) {
-		snprintf(reason, size, "%s", *push->fault ? push->fault : curl_easy_strerror(code));
+	if (code && !sender->answer_cut) {
+		snprintf(reason, size, "%s", *sender->fault ? sender->fault : curl_easy_strerror(code));
 		return AGAIN;
 	}
-	curl_easy_getinfo(push->curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(push->curl, CURLINFO_RETRY_AFTER, &after);
-	curl_easy_getinfo(push->curl, CURLINFO_CONTENT_TYPE, &type);
+	curl_easy_getinfo(sender->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(sender->curl, CURLINFO_RETRY_AFTER, &after);
+	curl_easy_getinfo(sender->curl, CURLINFO_CONTENT_TYPE, &type);
 	success = status >= 200 && status < 300;
 	otlp_answer_parse(&answer, type && !strncmp(type, OTLP_TYPE_JSON, strlen(OTLP_TYPE_JSON)), success,
-			  push->answer.data, push->answer.length);
+			  sender->answer.data, sender->answer.length);
 	if (success) {
 		*rejected = answer.rejected < item->points ? answer.rejected : item->points;
 		snprintf(reason, size, "%s", answer.message);
@@ -330,90 +364,91 @@ static uint64_t jitter(uint64_t ms)
  * Waits before it is sent again; the end of the command ends a wait that the server has not asked for. False: there is no time left for
  * that.
  */
-static bool wait_for_retry(struct agent_push *push, uint64_t *backoff, uint64_t asked_ms)
+static bool wait_for_retry(struct sender *sender, uint64_t *backoff, uint64_t asked_ms)
 {
 	uint64_t until = clock_monotonic() + (asked_ms ?: jitter(*backoff)) * MS;
 	struct timespec when = { (time_t)(until / 1000000000), (long)(until % 1000000000) };
 	bool was_ending, in_time = true;
 
 	*backoff = *backoff * 2 < BACKOFF_LAST_MS ? *backoff * 2 : BACKOFF_LAST_MS;
-	pthread_mutex_lock(&push->lock);
-	push->retries++;
-	was_ending = push->ending;
+	pthread_mutex_lock(&sender->lock);
+	sender->retries++;
+	was_ending = sender->ending;
 	while (in_time && clock_monotonic() < until) {
-		if (push->ending && !was_ending && !asked_ms) {
+		if (sender->ending && !was_ending && !asked_ms) {
 			*backoff = BACKOFF_FIRST_MS;
 			break;
 		}
-		in_time = !push->ending || until < push->deadline;
+		in_time = !sender->ending || until < sender->deadline;
 		if (in_time)
-			pthread_cond_timedwait(&push->changed, &push->lock, &when);
+			pthread_cond_timedwait(&sender->changed, &sender->lock, &when);
 	}
-	pthread_mutex_unlock(&push->lock);
+	pthread_mutex_unlock(&sender->lock);
 	return in_time;
 }
 
 /* Of a request that begins now, ms. */
-static unsigned int time_left(struct agent_push *push)
+static unsigned int time_left(struct sender *sender)
 {
-	unsigned int left = push->settings.timeout_ms;
+	unsigned int left = sender->settings.timeout_ms;
 	uint64_t now = clock_monotonic();
 
-	pthread_mutex_lock(&push->lock);
-	if (push->ending && now >= push->deadline)
+	pthread_mutex_lock(&sender->lock);
+	if (sender->ending && now >= sender->deadline)
 		left = 1;
-	else if (push->ending && (push->deadline - now) / MS < left)
-		left = (unsigned int)((push->deadline - now) / MS) + 1;
-	pthread_mutex_unlock(&push->lock);
+	else if (sender->ending && (sender->deadline - now) / MS < left)
+		left = (unsigned int)((sender->deadline - now) / MS) + 1;
+	pthread_mutex_unlock(&sender->lock);
 	return left;
 }
 
 /* Until it is sent, or never will be. False: because of the end, and so is all that waits. */
-static bool deliver(struct agent_push *push, const struct item *item)
+static bool deliver(struct sender *sender, const struct item *item)
 {
 	uint64_t backoff = BACKOFF_FIRST_MS, wait_ms, rejected;
 	enum cause cause = REFUSED;
 	enum outcome outcome;
 	char reason[800];
 
-	while ((outcome = attempt(push, item, time_left(push), &wait_ms, &rejected, reason, sizeof(reason))) == AGAIN) {
-		if (!push->failing)
-			say(XPT_LOG_WARN, "cannot send metrics to ", push->settings.shown, reason,
+	while ((outcome = attempt(sender, item, time_left(sender), &wait_ms, &rejected, reason, sizeof(reason))) ==
+	       AGAIN) {
+		if (!sender->failing)
+			say(sender, XPT_LOG_WARN, signals[sender->signal].failing, reason,
 			    "; they are kept and sent again");
-		push->failing = true;
-		if (wait_for_retry(push, &backoff, wait_ms))
+		sender->failing = true;
+		if (wait_for_retry(sender, &backoff, wait_ms))
 			continue;
 		cause = ENDED;
 		break;
 	}
-	if (outcome == SENT && push->failing)
-		say(XPT_LOG_INFO, "metrics are sent again to ", push->settings.shown, "it accepts them", "");
-	push->failing = outcome == AGAIN;
-	pthread_mutex_lock(&push->lock);
-	push->bytes -= item->body.length;
-	push->sent += outcome == SENT ? item->points - rejected : 0;
-	push->dropped[outcome == SENT ? REJECTED : cause] += outcome == SENT ? rejected : item->points;
-	pthread_mutex_unlock(&push->lock);
+	if (outcome == SENT && sender->failing)
+		say(sender, XPT_LOG_INFO, signals[sender->signal].again, "it accepts them", "");
+	sender->failing = outcome == AGAIN;
+	pthread_mutex_lock(&sender->lock);
+	sender->bytes -= item->body.length;
+	sender->sent += outcome == SENT ? item->points - rejected : 0;
+	sender->dropped[outcome == SENT ? REJECTED : cause] += outcome == SENT ? rejected : item->points;
+	pthread_mutex_unlock(&sender->lock);
 	if (outcome == SENT && rejected)
-		report_dropped(push, REJECTED, *reason ? reason : "the server rejects a part of them");
+		report_dropped(sender, REJECTED, *reason ? reason : "the server rejects a part of them");
 	else if (outcome == NEVER)
-		report_dropped(push, REFUSED, reason);
-	else if (outcome == SENT && *reason && !push->advised)
-		say(XPT_LOG_INFO, "advice of ", push->settings.shown, reason, "");
-	push->advised |= outcome == SENT && *reason;
+		report_dropped(sender, REFUSED, reason);
+	else if (outcome == SENT && *reason && !sender->advised)
+		say(sender, XPT_LOG_INFO, signals[sender->signal].advice, reason, "");
+	sender->advised |= outcome == SENT && *reason;
 	return outcome != AGAIN;
 }
 
 static void *send_all(void *context)
 {
-	struct agent_push *push = context;
+	struct sender *sender = context;
 	bool in_time = true;
 	struct item *item;
 
 	if (thread_drop_capabilities())
 		print_message(NULL, XPT_LOG_WARN, "cannot drop capabilities of the thread that sends metrics");
-	while (in_time && (item = take_oldest(push))) {
-		in_time = deliver(push, item);
+	while (in_time && (item = take_oldest(sender))) {
+		in_time = deliver(sender, item);
 		free_item(item);
 	}
 	return NULL;
@@ -421,72 +456,153 @@ static void *send_all(void *context)
 
 /* ---- its own metrics ---- */
 
+static void expose_counts(struct agent_push *push, struct exposition *to, enum otlp_signal signal)
+{
+	static const struct metric sent[OTLP_SIGNALS] = {
+		{ "xputrace_agent_otlp_sent_points", NULL, "Data points that the server of --otlp has accepted.",
+		  METRIC_COUNTER },
+		{ "xputrace_agent_otlp_sent_spans", NULL, "Spans that the server of --otlp has accepted.",
+		  METRIC_COUNTER },
+	};
+	static const struct metric dropped[OTLP_SIGNALS] = {
+		{ "xputrace_agent_otlp_dropped_points", NULL,
+		  "Data points that the server of --otlp did not get, by cause.", METRIC_COUNTER },
+		{ "xputrace_agent_otlp_dropped_spans", NULL, "Spans that the server of --otlp did not get, by cause.",
+		  METRIC_COUNTER },
+	};
+	struct sender *sender = &push->senders[signal];
+	struct text labels = {};
+
+	pthread_mutex_lock(&sender->lock);
+	exposition_family(to, &sent[signal]);
+	exposition_value(to, &labels, (double)sender->sent, push->started);
+	exposition_family(to, &dropped[signal]);
+	for (enum cause cause = 0; cause < CAUSES; cause++) {
+		text_clear(&labels, ~(size_t)0);
+		label_add(&labels, "cause", cause_names[cause]);
+		exposition_value(to, &labels, (double)sender->dropped[cause], push->started);
+	}
+	pthread_mutex_unlock(&sender->lock);
+	text_free(&labels);
+}
+
 static void expose(void *context, struct exposition *to)
 {
-	static const struct metric sent = { "xputrace_agent_otlp_sent_points", NULL,
-					    "Data points that the server of --otlp has accepted.", METRIC_COUNTER };
-	static const struct metric dropped = { "xputrace_agent_otlp_dropped_points", NULL,
-					       "Data points that the server of --otlp did not get, by cause.",
-					       METRIC_COUNTER };
 	static const struct metric retries = { "xputrace_agent_otlp_retries", NULL,
 					       "Requests that were to be sent again.", METRIC_COUNTER };
 	static const struct metric queue = { "xputrace_agent_otlp_queue_bytes", "bytes", "Requests that wait.",
 					     METRIC_GAUGE };
 	struct agent_push *push = context;
-	struct text labels = {};
+	uint64_t tries = 0, bytes = 0;
+	struct text none = {};
 
-	pthread_mutex_lock(&push->lock);
-	exposition_family(to, &sent);
-	exposition_value(to, &labels, (double)push->sent, push->started);
-	exposition_family(to, &dropped);
-	for (enum cause cause = 0; cause < CAUSES; cause++) {
-		text_clear(&labels, ~(size_t)0);
-		label_add(&labels, "cause", cause_names[cause]);
-		exposition_value(to, &labels, (double)push->dropped[cause], push->started);
+	for (enum otlp_signal signal = 0; signal < OTLP_SIGNALS; signal++) {
+		struct sender *sender = &push->senders[signal];
+
+		if (!sender->has_thread)
+			continue;
+		expose_counts(push, to, signal);
+		pthread_mutex_lock(&sender->lock);
+		tries += sender->retries;
+		bytes += sender->bytes;
+		pthread_mutex_unlock(&sender->lock);
 	}
-	text_clear(&labels, ~(size_t)0);
 	exposition_family(to, &retries);
-	exposition_value(to, &labels, (double)push->retries, push->started);
+	exposition_value(to, &none, (double)tries, push->started);
 	exposition_family(to, &queue);
-	exposition_value(to, &labels, (double)push->bytes, 0);
-	pthread_mutex_unlock(&push->lock);
-	text_free(&labels);
+	exposition_value(to, &none, (double)bytes, 0);
 }
 
 /* ---- begin and end ---- */
 
-const char *agent_push_url(const struct agent_push *push)
+const char *agent_push_url(const struct agent_push *push, bool spans)
 {
-	return push->settings.shown;
+	const struct sender *sender = &push->senders[spans ? OTLP_TRACES : OTLP_METRICS];
+
+	return sender->has_thread ? sender->settings.shown : NULL;
 }
 
-int agent_push_create(const char *url, uint64_t queue, struct agent_metrics *metrics, struct agent_push **result)
+/* To be ended in any case. 0; -ENOENT: nobody has said where; -EINVAL (reported), -ENOMEM. */
+static int start(struct sender *sender, enum otlp_signal signal, const char *url, uint64_t queue)
+{
+	pthread_condattr_t monotonic;
+	int error;
+
+	sender->signal = signal;
+	sender->queue_bytes = queue;
+	sender->last = &sender->first;
+	pthread_mutex_init(&sender->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&sender->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	error = otlp_settings_read(&sender->settings, signal, url);
+	if (!error && (curl_global_init(CURL_GLOBAL_DEFAULT) || !(sender->curl = create_handle(sender))))
+		error = -ENOMEM;
+	if (!error)
+		error = thread_start(&sender->thread, send_all, sender, signals[signal].thread);
+	sender->has_thread = !error;
+	return error;
+}
+
+/* The thread sends what waits, until the deadline. */
+static void ask_to_end(struct sender *sender)
+{
+	pthread_mutex_lock(&sender->lock);
+	sender->ending = true;
+	sender->deadline = clock_monotonic() + FLUSH_MS * MS;
+	pthread_cond_broadcast(&sender->changed);
+	pthread_mutex_unlock(&sender->lock);
+}
+
+static void end(struct sender *sender)
+{
+	uint64_t left;
+
+	if (!sender->last) /* it was never started */
+		return;
+	if (sender->has_thread)
+		pthread_join(sender->thread, NULL);
+	while (sender->first) {
+		struct item *item = sender->first;
+
+		sender->first = item->next;
+		sender->dropped[ENDED] += item->points;
+		free_item(item);
+	}
+	left = sender->dropped[ENDED];
+	if (left) {
+		char text[200];
+
+		snprintf(text, sizeof(text), "%llu %s that were not sent in time are dropped", (unsigned long long)left,
+			 sender->signal == OTLP_METRICS ? "data points" : "spans");
+		print_message(NULL, XPT_LOG_WARN, text);
+	}
+	if (sender->curl)
+		curl_easy_cleanup(sender->curl);
+	otlp_settings_free(&sender->settings);
+	text_free(&sender->answer);
+	pthread_cond_destroy(&sender->changed);
+	pthread_mutex_destroy(&sender->lock);
+}
+
+int agent_push_create(const char *url, uint64_t queue, bool spans, struct agent_metrics *metrics,
+		      struct agent_push **result)
 {
 	struct agent_push *push = calloc(1, sizeof(*push));
-	pthread_condattr_t monotonic;
 	int error;
 
 	if (!push)
 		return -ENOMEM;
 	push->metrics = metrics;
-	push->queue_bytes = queue;
 	push->started = (double)clock_read(CLOCK_REALTIME) / 1e9;
-	push->last = &push->first;
-	pthread_mutex_init(&push->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&push->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	error = otlp_settings_read(&push->settings, url);
-	if (!error && (curl_global_init(CURL_GLOBAL_DEFAULT) || !(push->curl = create_handle(push))))
-		error = -ENOMEM;
-	if (!error)
-		error = thread_start(&push->thread, send_all, push, "xpt-otlp");
+	error = start(&push->senders[OTLP_METRICS], OTLP_METRICS, url, queue);
+	if (!error && spans)
+		error = start(&push->senders[OTLP_TRACES], OTLP_TRACES, url, queue);
 	if (error) {
 		agent_push_destroy(push);
 		return error == -ENOENT ? 0 : error;
 	}
-	push->has_thread = true;
 	agent_metrics_extend(metrics, expose, push);
 	*result = push;
 	return 0;
@@ -494,39 +610,13 @@ int agent_push_create(const char *url, uint64_t queue, struct agent_metrics *met
 
 void agent_push_destroy(struct agent_push *push)
 {
-	uint64_t left;
-
 	if (!push)
 		return;
-	if (push->has_thread) {
-		pthread_mutex_lock(&push->lock);
-		push->ending = true;
-		push->deadline = clock_monotonic() + FLUSH_MS * MS;
-		pthread_cond_broadcast(&push->changed);
-		pthread_mutex_unlock(&push->lock);
-		pthread_join(push->thread, NULL);
-		agent_metrics_extend(push->metrics, NULL, NULL);
-	}
-	while (push->first) {
-		struct item *item = push->first;
-
-		push->first = item->next;
-		push->dropped[ENDED] += item->points;
-		free_item(item);
-	}
-	left = push->dropped[ENDED];
-	if (left) {
-		char text[200];
-
-		snprintf(text, sizeof(text), "%llu data points that were not sent in time are dropped",
-			 (unsigned long long)left);
-		print_message(NULL, XPT_LOG_WARN, text);
-	}
-	if (push->curl)
-		curl_easy_cleanup(push->curl);
-	otlp_settings_free(&push->settings);
-	text_free(&push->answer);
-	pthread_cond_destroy(&push->changed);
-	pthread_mutex_destroy(&push->lock);
+	for (enum otlp_signal signal = 0; signal < OTLP_SIGNALS; signal++)
+		if (push->senders[signal].has_thread)
+			ask_to_end(&push->senders[signal]);
+	agent_metrics_extend(push->metrics, NULL, NULL);
+	for (enum otlp_signal signal = 0; signal < OTLP_SIGNALS; signal++)
+		end(&push->senders[signal]);
 	free(push);
 }

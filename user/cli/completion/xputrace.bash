@@ -141,7 +141,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	-w | --window | --window-time | --after | --cooldown | --on-save-limit | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit | -l | --listen | --interval | --max-series | --stale-after)
+	-w | --window | --window-time | --after | --cooldown | --on-save-limit | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit | -l | --listen | --otlp-traces | --interval | --max-series | --stale-after)
 		return
 		;;
 	esac
@@ -159,7 +159,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -d -n -r -b -v -h --pid --process --all-processes --match --interval --batch --tables --save-dir --ops --stacks --samples --why --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
 		;;
 	agent)
-		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -l -d -r -b -v -h --pid --process --all-processes --match --listen --textfile --otlp --otlp-queue --interval --max-series --stale-after --kernels --duration --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -l -d -r -b -v -h --pid --process --all-processes --match --listen --textfile --otlp --otlp-traces --otlp-queue --interval --max-series --stale-after --kernels --duration --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
 		;;
 	continuous)
 		local answered="-h --instance --timeout --help"

@@ -74,6 +74,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from top' -l save-dir -x -a '(__
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -s l -l listen -x -a 'none unix:' -d 'Where to serve metrics'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l textfile -r -F -d 'Write the metrics into this file'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l otlp -x -a 'http://localhost:4318' -d 'Send the metrics to this server'
+complete -c xputrace -n '__fish_seen_subcommand_from agent' -l otlp-traces -x -a '10ms 50ms 1s' -d 'Send a span of the slowest inferences'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l otlp-queue -x -a '4M 16M 64M' -d 'Memory for what could not be sent yet'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l interval -x -a '1s 5s 15s 60s' -d 'Time between two updates'
 complete -c xputrace -n '__fish_seen_subcommand_from agent' -l max-series -x -d 'Sets of labels that are kept apart'
