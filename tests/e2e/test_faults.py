@@ -15,10 +15,10 @@ from harness import SLOW, XPUTRACE, Skip, cases, clean_up, scratch, standin
 
 SEED = int(os.environ.get("XPUTRACE_FAULTS_SEED", random.randrange(1000000)))
 # How many runs of each command; without root they take milliseconds. `make test-faults` makes all.
-RUNS = {"explain": 40, "diff": 40, "report": 60, "merge": 60, "report_ort": 20, "report_csv": 20, "report_html": 30, "report_perfetto": 20,
-        "report_sqlite": 20, "report_inferences": 20, "report_json": 20, "explain_text": 20, "diff_html": 20, "list_runtimes": 40,
-        "list_drivers": 30, "list_counters": 30, "list_operators": 30, "list_runtimes_pid": 30, "list_sites_pid": 30, "check": 3}
-RUNS_TRACING = {"memory": 5, "call": 6, "short": 1}
+RUNS = {"explain": 15, "diff": 15, "report": 25, "merge": 25, "report_ort": 8, "report_csv": 8, "report_html": 10, "report_perfetto": 8,
+        "report_sqlite": 8, "report_inferences": 8, "report_json": 8, "explain_text": 8, "diff_html": 8, "list_runtimes": 12,
+        "list_drivers": 10, "list_counters": 10, "list_operators": 10, "list_runtimes_pid": 10, "list_sites_pid": 10, "check": 2}
+RUNS_TRACING = {"memory": 3, "call": 4, "short": 1}
 WRITING = [name for name in fault_cases.NAMES if not name.startswith(("list_", "check", "explain_text"))]  # more than a pipe takes at once
 PLACES_SHOWN = 5
 

@@ -48,8 +48,8 @@ def port_path():
 
 
 def in_order(options, chosen):
-    """All tests, but of tests/e2e only those that match a chosen pattern, if there is one. Drivers are loaded late and stay: every recording follows the events of all that are there, which
-    takes three times as long in here."""
+    """All tests, or those that match a chosen pattern. Drivers are loaded late and stay: every recording follows the events of
+    all that are there, which takes three times as long in here."""
     import run  # tests/e2e/run.py
     import counters_tests
     import device_tests
@@ -59,18 +59,18 @@ def in_order(options, chosen):
     import lockdown_tests
     import pmu_tests
     import setup_tests
+    import system_tests
     kernel = options["kernel"]
     first, loading, last = kernel_tests.discover(kernel)
     loading += device_tests.discover(kernel) + pmu_tests.discover(kernel) + gpu_tests.discover(kernel)
     loading += counters_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
-    for pattern in chosen:
-        assert any(fnmatch.fnmatchcase(test[0], pattern) for test in everywhere), "no test matches %s" % pattern
-    everywhere = [test for test in everywhere if matches(test[0], chosen)]
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
-    first = setup_tests.discover(options) + first
-    return first + [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + \
-        lockdown_tests.discover()
+    tests = setup_tests.discover(options) + first + system_tests.discover(kernel) + [test for test in everywhere if test not in of_drivers] + loading + \
+        of_drivers + last + lockdown_tests.discover()
+    for pattern in chosen:
+        assert any(fnmatch.fnmatchcase(test[0], pattern) for test in tests), "no test matches %s" % pattern
+    return [test for test in tests if matches(test[0], chosen)]
 
 
 def matches(name, chosen):
