@@ -5,8 +5,8 @@ import os
 import shutil
 import sys
 
-from harness import (LATE_RATE, Recorder, Skip, Workload, cases, compare, compare_calls, compare_late,
-                     compare_programs, library_path, paired, record_command, record_late, results_in, run, scratch, standin,
+from harness import (LATE_RATE, XPUTRACE, Recorder, Skip, Workload, cases, compare, compare_calls, compare_late,
+                     compare_programs, library_path, need, paired, record_command, record_late, results_in, run, scratch, standin,
                      workload_path)
 
 
@@ -149,6 +149,26 @@ def test_pid_namespace():
     results[0]["pid"] = outside
     compare_calls(results, trace)
     compare_programs(results, trace)
+
+
+def test_time_namespace():
+    """The target has clocks of its own: the trace has the kernel's. A collector with such clocks would mix both, and does not start."""
+    own = ["unshare", "--time", "--monotonic", "500000", "--boottime", "1000000", "--fork", "--kill-child"]
+    if run([*own, "true"]).status != 0:
+        raise Skip("no new time namespace can be made here")
+    recorder = Recorder("--", *own, workload_path("workload"), "nrt", "--calls", "40", "--programs", "1", "--log-times", wait=False)
+    trace = recorder.finish()
+    result, = results_in(recorder.stdout)
+    compare("nrt", [result], trace)
+    offset = 500000 * 10 ** 9
+    seen = sorted(call.start * 1000 for call in trace.runs())
+    assert len(seen) == 40
+    for begun, ended, start in zip(sorted(result["times"]), sorted(result["ends"]), seen):
+        assert begun - offset - 1e6 < start < ended - offset + 1e6, (begun, start, ended)
+    for status, command in ((125, ["record", "-o", os.path.join(scratch(), "none.json"), "--", "true"]), (1, ["check"])):
+        refused = run([*own, need(XPUTRACE, "collector"), *command])
+        said = refused.stdout + refused.stderr
+        assert refused.status == status and "time namespace" in said and "nsenter --time" in said, (refused.status, said)
 
 
 PYTHON_TARGET = """

@@ -105,6 +105,25 @@ static int try_namespace(char *detail, size_t size)
 	return -EXDEV;
 }
 
+/* In a time namespace of their own clocks may have an offset, which those of BPF programs do not have. */
+static int try_clocks(char *detail, size_t size)
+{
+	FILE *file = fopen("/proc/self/timens_offsets", "re");
+	long long seconds, nanoseconds;
+	char clock[32];
+	int error = 0;
+
+	if (!file)
+		return errno == ENOENT ? 0 : -errno; /* the kernel has no time namespaces */
+	while (!error && fscanf(file, "%31s %lld %lld", clock, &seconds, &nanoseconds) == 3)
+		if (seconds || nanoseconds) {
+			snprintf(detail, size, "the clock %s has an offset of %lld s", clock, seconds);
+			error = -EXDEV;
+		}
+	fclose(file);
+	return error;
+}
+
 static int try_map_files(char *detail, size_t size)
 {
 	struct mapped_files mapped;
@@ -229,9 +248,11 @@ const struct feature features[] = {
 	  1ull << CAP_BPF },
 	{ "map_files", FEATURE_REQUIRED, try_map_files, "opening libraries in other mount namespaces, and deleted ones",
 	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE", 1ull << CAP_CHECKPOINT_RESTORE },
-	{ FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
+	{ "pid " FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
 	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)",
 	  0 },
+	{ "time " FEATURE_NAMESPACE, FEATURE_REQUIRED, try_clocks, "clocks that agree with the kernel's",
+	  "run xputrace on the host (nsenter --time=/proc/PID/ns/time, of a process there)", 0 },
 	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes; targets that switch stacks (coroutines)",
 	  "comes with Linux 6.13", CAPABILITIES_TRACING },
 	{ "multi link", FEATURE_ONE_OF, try_multi, "quick attach and detach", "comes with Linux 6.6",

@@ -19,7 +19,7 @@ struct feature {
 	__u64 capabilities; /* without which the kernel refuses it: bits, 1ull << CAP_... */
 };
 
-#define FEATURE_NAMESPACE "pid namespace" /* checked explicitly: without it nothing fails */
+#define FEATURE_NAMESPACE "namespace" /* these names end so: checked explicitly, as without them nothing fails */
 
 extern const struct feature features[];
 extern const size_t feature_count;

@@ -144,11 +144,11 @@ static bool explain_feature(const struct collector *collector, const struct feat
 	return true;
 }
 
-/* All would seem to work, on processes with other numbers. */
-static int check_namespace(const struct collector *collector)
+/* All would seem to work, on processes with other numbers, and at other times. */
+static int check_namespaces(const struct collector *collector)
 {
 	for (size_t i = 0; i < feature_count; i++) {
-		if (!strcmp(features[i].name, FEATURE_NAMESPACE) && explain_feature(collector, &features[i]))
+		if (strstr(features[i].name, FEATURE_NAMESPACE) && explain_feature(collector, &features[i]))
 			return -EOPNOTSUPP;
 	}
 	return 0;
@@ -193,7 +193,7 @@ int collector_create(const struct collector_options *options, struct collector *
 		error = -EPERM;
 	}
 	if (!error)
-		error = check_namespace(collector);
+		error = check_namespaces(collector);
 	if (!error)
 		error = targets_look(collector);
 	if (error) {
