@@ -144,6 +144,7 @@ static int admit(struct collector *collector, pid_t tgid)
 	return options->all_processes ? 0 : options->admit(options->context, tgid);
 }
 
+/* The kernel side does not follow the process any more. */
 static void forget(struct collector *collector, pid_t tgid)
 {
 	const struct collector_options *options = &collector->options;
@@ -155,8 +156,6 @@ static void forget(struct collector *collector, pid_t tgid)
 		options->leave(options->context, tgid);
 	budget_forget(collector->budget, followed);
 	attacher_forget(collector->attacher, tgid);
-	kern_family_remove(collector->kern, tgid);
-	kern_unfollow(collector->kern, tgid);
 	/* One that has called nothing has left nothing. */
 	if (followed->announced || followed->called) {
 		records_totals(collector, tgid);
@@ -164,6 +163,27 @@ static void forget(struct collector *collector, pid_t tgid)
 		records_forget_told(collector, tgid);
 	}
 	followed_remove(collector, followed);
+}
+
+static bool has_ended(pid_t tgid)
+{
+	struct process_info info;
+	int error = process_info_read(tgid, &info);
+	bool ended = error == -ESRCH || (!error && info.is_zombie);
+
+	if (!error)
+		process_info_free(&info);
+	return ended;
+}
+
+/* The process has ended, and its number may be that of another one by now, which is followed since it was forked. */
+static void unfollow(struct collector *collector, pid_t tgid)
+{
+	if (kern_follows(collector->kern, tgid) && has_ended(tgid)) {
+		kern_family_remove(collector->kern, tgid);
+		kern_unfollow(collector->kern, tgid);
+	}
+	forget(collector, tgid);
 }
 
 /* ---- starting ---- */
@@ -584,23 +604,12 @@ void targets_task(struct collector *collector, const struct xpt_record_task *tas
 		break;
 	case XPT_TASK_EXIT:
 		collector_pass(collector, &task->header);
-		forget(collector, task->header.tgid);
+		unfollow(collector, task->header.tgid);
 		break;
 	case XPT_TASK_THREAD:
 		on_thread(collector, task);
 		break;
 	}
-}
-
-static bool has_ended(pid_t tgid)
-{
-	struct process_info info;
-	int error = process_info_read(tgid, &info);
-	bool ended = error == -ESRCH || (!error && info.is_zombie);
-
-	if (!error)
-		process_info_free(&info);
-	return ended;
 }
 
 /* A child of a traced process, with an unreported fork. */
@@ -643,12 +652,11 @@ static void find_missed(struct collector *collector)
 	for (pid_t tgid = kern_family_next(collector->kern, 0); tgid; tgid = kern_family_next(collector->kern, tgid)) {
 		if (!has_ended(tgid))
 			continue;
-		forget(collector, tgid);
-		kern_family_remove(collector->kern, tgid);
+		unfollow(collector, tgid);
 	}
 	link_for_each_safe(followed, next, &collector->followed, link) {
 		if (has_ended(followed->tgid))
-			forget(collector, followed->tgid);
+			unfollow(collector, followed->tgid);
 	}
 	if (!collector->options.all_processes)
 		process_each(adopt_missed, collector);
@@ -673,7 +681,7 @@ void targets_check(struct collector *collector)
 	command_reap(&collector->command);
 	link_for_each_safe(followed, next, &collector->followed, link) {
 		if (kill(followed->tgid, 0) && errno == ESRCH)
-			forget(collector, followed->tgid);
+			unfollow(collector, followed->tgid);
 	}
 	find_missed(collector);
 }
