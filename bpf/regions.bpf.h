@@ -102,15 +102,59 @@ static __always_inline struct xpt_open_region *region_slot(struct xpt_thread *th
 	return &thread->region[place & (XPT_REGIONS_MAX - 1)];
 }
 
+/* Moves the region there, if it is open, to the place below, so that none lies between. Returns the place above it. */
+__noinline int region_move(struct xpt_thread *thread, __u32 place, __u32 below)
+{
+	const struct xpt_open_region *region;
+	struct xpt_open_region *moved;
+
+	if (!thread)
+		return below;
+	region = region_slot(thread, place);
+	if (region->place != place || !region->start)
+		return below;
+	moved = region_slot(thread, below);
+	*moved = *region;
+	moved->place = below;
+	return below + 1;
+}
+
+/* Takes those that have ended from between those that are open. */
+__noinline int regions_pack(struct xpt_thread *thread)
+{
+	__u32 first, below;
+
+	if (!thread)
+		return 0;
+	first = below = thread->regions - XPT_REGIONS_MAX;
+	for (__u32 i = 0; i < XPT_REGIONS_MAX; i++)
+		below = region_move(thread, first + i, below);
+	thread->regions = below;
+	return 0;
+}
+
+/* Whether the next one takes the place of one that is open. */
+static __always_inline bool regions_full(struct xpt_thread *thread)
+{
+	__u32 place = thread->regions - XPT_REGIONS_MAX;
+	const struct xpt_open_region *region = region_slot(thread, place);
+
+	return thread->regions >= XPT_REGIONS_MAX && region->start && region->place == place;
+}
+
 /* The region begins; where too many are open, in the place of the oldest: its end may never come. */
 static __always_inline struct xpt_open_region *region_open(struct xpt_thread *thread, const struct xpt_spec *spec,
 							   __u64 handle, __u64 name)
 {
-	__u32 place = thread->regions++;
-	struct xpt_open_region *region = region_slot(thread, place);
+	struct xpt_open_region *region;
+	__u32 place;
 
-	if (place >= XPT_REGIONS_MAX && region->start && region->place == place - XPT_REGIONS_MAX)
+	if (regions_full(thread))
+		regions_pack(thread);
+	if (regions_full(thread))
 		count_loss(XPT_LOSS_DEPTH);
+	place = thread->regions++;
+	region = region_slot(thread, place);
 	region->place = place;
 	region->handle = handle;
 	region->name = name;

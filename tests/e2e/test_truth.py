@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Random workloads with random options: every figure of every output against what the workload did.
 
-A case is made of its number alone, which the name of a failed assertion has: XPUTRACE_TRUTH=NUMBER makes that one only,
-XPUTRACE_TRUTH=FROM-TO all of these (`make test-truth`)."""
+A case is made of its kind and number alone, which the name of a failed assertion has: XPUTRACE_TRUTH=NUMBER:KIND makes that one
+only, XPUTRACE_TRUTH=FROM-TO all of these, each tenth of one of the kinds of truth_kinds.py (`make test-truth`), and FROM-TO:KIND
+those of one kind: calls, operators, regions, tools, jobs."""
 
 import collections
 import json
@@ -11,9 +12,10 @@ import random
 import re
 import sqlite3
 
-from harness import (RUNNING, WAITING, XPUTRACE, Recorder, Trace, Workload, cases, compare, compare_calls, entries_of, need,
+from harness import (RUNNING, XPUTRACE, Recorder, Trace, Workload, cases, compare, compare_calls, entries_of, need,
                      plain_name, results_in, run, scratch, workload_path)
 from strict_csv import strict_rows
+from truth_kinds import KINDS as OTHERS
 
 GROUPS, EACH = 20, 10
 RUNTIMES = ("nrt", "qaic", "vaccel", "hip", "cuda", "cudart", "pjrt", "llama")
@@ -21,7 +23,7 @@ WARNED = ("llama",)  # a status that is not 0 may be a warning
 CHOSEN = os.environ.get("XPUTRACE_TRUTH", "")
 
 
-class Made:
+class Calls:
     """What the case number makes: a workload and how it is recorded."""
 
     def __init__(self, number):
@@ -47,6 +49,13 @@ class Made:
 
     def command(self):
         return [workload_path("workload"), self.runtime, "--log-times", *self.words]
+
+    def __str__(self):
+        return "%s, %s" % (" ".join(self.command()[1:]), " ".join(self.options) + (" late" if self.late else ""))
+
+    def check(self, folder):
+        """Checks all outputs of one recording, unless probes came late, which it returns."""
+        return recorded_late(self, folder)
 
     def record(self, path):
         """Into path; what the processes of the workload printed."""
@@ -140,10 +149,13 @@ def check_tables(recording, trace, folder):
     return rows
 
 
-def check(number):
+KINDS = {"calls": Calls, **OTHERS}
+
+
+def check(number, kind):
     """Where probes came late, which is counted, it is recorded again: other programs use the machine, too."""
     for _ in range(3):
-        if not recorded_late(Made(number), scratch()):
+        if not KINDS[kind](number).check(scratch()):
             return
     raise AssertionError("probes came late three times")
 
@@ -169,21 +181,23 @@ def recorded_late(made, folder):
     return False
 
 
-def numbers(group):
-    if not CHOSEN:
-        return range(group * EACH, (group + 1) * EACH)
-    first, _, last = CHOSEN.partition("-")
-    chosen = range(int(first), int(last or first) + 1)
-    return chosen[group::GROUPS]
+def chosen():
+    """Number and kind of each case that is asked for."""
+    words, _, kind = CHOSEN.partition(":")
+    first, _, last = words.partition("-")
+    for number in range(int(first), int(last or first) + 1) if words else range(GROUPS * EACH):
+        # One in ten is of the other kinds.
+        yield number, kind or ("calls" if number % EACH else tuple(OTHERS)[number // EACH % len(OTHERS)])
 
 
 @cases(*range(GROUPS))
 def test_cases(group):
     """200 workloads, or those that are asked for."""
-    for number in numbers(group):
+    cases_of_group = list(chosen())
+    share = -(-len(cases_of_group) // GROUPS)
+    for number, kind in cases_of_group[group * share:(group + 1) * share]:
         try:
-            check(number)
+            check(number, kind)
         except AssertionError as error:
-            made = Made(number)
-            raise AssertionError("XPUTRACE_TRUTH=%d: %s, %s: %s" % (
-                number, " ".join(made.command()[1:]), " ".join(made.options) + (" late" if made.late else ""), error)) from error
+            made = KINDS[kind](number)
+            raise AssertionError("XPUTRACE_TRUTH=%d:%s, %s: %s" % (number, kind, made, error)) from error
