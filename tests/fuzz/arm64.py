@@ -159,7 +159,7 @@ def strings_of(code, chance):
     _, _, _, address, offset, size = code.sections[".rodata"]
     data = code.bytes[offset:offset + size]
     every = [(match.start() + 1, match[1]) for match in re.finditer(rb"\0([ -~]{6,200})(?=\0)", data)]
-    chosen = chance.sample(every, min(STRINGS if code.whole else STRINGS // 8, len(every)))
+    chosen = chance.sample(every, min(STRINGS if code.whole else STRINGS // 2, len(every)))
     return {address + at: text.decode() for at, text in chosen if data.count(text[:CONSTANT]) == data.count(text + b"\0") == 1}
 
 
