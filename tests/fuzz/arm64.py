@@ -90,7 +90,7 @@ def is_simulated(one):
 def is_refused(one):
     if re.fullmatch(r"ldr|ldrsw|prfm", one.name) and "[" not in one.operands:
         return True  # a literal
-    return bool(re.fullmatch(r"msr|svc|hvc|smc|brk|hlt|dcps[123]|udf|eret(a[ab])?|bl?ra[ab]z?|reta[ab]|bc\.\w+"  # branches, exceptions
+    return bool(re.fullmatch(r"msr|smst(art|op)|svc|hvc|smc|brk|hlt|dcps[123]|udf|eret(a[ab])?|bl?ra[ab]z?|reta[ab]|bc\.\w+"  # branches, exceptions
                              r"|(ld|st)[al]?x[rp][bh]?|(ldax|stlx)[rp][bh]?|caspa?l?"  # exclusive
                              r"|yield|wfe|wfi|sevl?|dgh|esb|psb|tsb|csdb|hint|auti\w+|gcsb|chkfeat|clrbhb"
                              r"|(cpyf?|set|setg)[pme]\w*", one.name))
@@ -160,7 +160,8 @@ def strings_of(code, chance):
     data = code.bytes[offset:offset + size]
     every = [(match.start() + 1, match[1]) for match in re.finditer(rb"\0([ -~]{6,200})(?=\0)", data)]
     chosen = chance.sample(every, min(STRINGS if code.whole else STRINGS // 2, len(every)))
-    return {address + at: text.decode() for at, text in chosen if data.count(text[:CONSTANT]) == data.count(text + b"\0") == 1}
+    around = code.bytes if code.whole else data  # constants lie in other sections, too
+    return {address + at: text.decode() for at, text in chosen if around.count(text[:CONSTANT]) == around.count(text + b"\0") == 1}
 
 
 def references(code, places):
@@ -177,6 +178,10 @@ def references(code, places):
         elif one.name == "add" and words[1] in pages and words[2].startswith("#"):
             page, at = pages[words[1]]
             place = page + (int(words[2][1:], 16) << (12 if words[3:] else 0)) if address - at <= 4 * REACH else None
+        elif one.name == "ldr" and words[0].startswith("q"):  # the beginning of the string as a constant
+            base = re.fullmatch(r"\[(x\d+)(?:, #(\d+))?\]", ", ".join(words[1:]))
+            page, at = pages.get(base and base[1], (0, 0))
+            place = page + int(base[2] or 0) if page and address - at <= 4 * REACH else None
         if place in places and (one.name != "adrp") and address >= function:
             found.add((place, function))
         if words[0] in pages and one.name not in ("adrp", "adr") and not re.match("st|cmp|cb|tb|prfm", one.name):
