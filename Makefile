@@ -348,8 +348,9 @@ $(BUILD)/test-code-read: $(BUILD)/obj/tests/e2e/code_read.o $(filter $(BUILD)/ob
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 
-# The same of ELF files and names of types, with sanitizers: the files may be damaged.
-$(BUILD)/test-elf-read: $(BUILD)/fuzz/obj/tests/fuzz/elf_read.o $(filter $(BUILD)/fuzz/obj/user/target/elf/% $(BUILD)/fuzz/obj/user/base/%,\
+# The same of ELF files, their code and names of types, with sanitizers: the files may be damaged.
+$(BUILD)/test-elf-read: $(BUILD)/fuzz/obj/tests/fuzz/elf_read.o $(filter $(BUILD)/fuzz/obj/user/target/elf/% $(BUILD)/fuzz/obj/user/base/% \
+		$(addprefix $(BUILD)/fuzz/obj/user/target/,probe/arm64.o probe/site.o probe/table.o probe/x86.o process/process.o),\
 		$(FUZZ_OBJECTS)) $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
@@ -445,6 +446,7 @@ test-sanitize: $(BUILD)/test-sanitize
 test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%) $(BUILD)/test-elf-read
 	$(Q)$(PYTHON) tests/fuzz/run.py corpus $(BUILD)/fuzz $(FUZZ_TARGETS)
 	$(Q)$(PYTHON) tests/fuzz/compare.py $(BUILD)/test-elf-read 40 0 20
+	$(Q)$(PYTHON) tests/fuzz/arm64.py $(BUILD)/test-elf-read 500000
 
 ## test-bench          build the benchmarks; nothing is timed
 test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
@@ -511,9 +513,11 @@ fuzz-long: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 fuzz-coverage: $(FUZZ_TARGETS:%=$(BUILD)/coverage/%)
 	$(Q)$(PYTHON) tests/fuzz/run.py coverage $(BUILD)/coverage $(FUZZ_TARGETS)
 
-## fuzz-compare        ELF files of this machine, and 20,000 damaged ones, against readelf; names of types against c++filt
+## fuzz-compare        ELF files of this machine, and 20,000 damaged ones, against readelf; names of types against c++filt; code of AArch64
+##                     in the libraries of make npm-releases against objdump
 fuzz-compare: $(BUILD)/test-elf-read
 	$(PYTHON) tests/fuzz/compare.py $< 20000
+	$(PYTHON) tests/fuzz/arm64.py $<
 
 ## lint                formatting, static analysis, shell scripts, manual pages
 lint:

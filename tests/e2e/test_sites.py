@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """list sites of damaged libraries: whatever their symbols, unwind tables, relocations and code say, no probe is placed inside an
-instruction, as objdump decodes them."""
+instruction, as objdump decodes them. And of real ones of AArch64: what the slots of the API table are."""
 
 import bisect
 import collections
@@ -13,7 +13,7 @@ import struct
 import subprocess
 
 import onnx_models
-from harness import WORKLOADS, XPUTRACE, need, scratch
+from harness import ROOT, WORKLOADS, XPUTRACE, Skip, cases, need, run, scratch
 
 SEED = 20263
 MUTATIONS = 600  # of all stand-ins together
@@ -156,3 +156,43 @@ def test_onnx_runtime():
         return known[offset]
     others = check_mutations(random.Random(SEED), library, LARGE_MUTATIONS, begins)
     assert others["relocation"] and others["code"], others
+
+
+def addresses(disassembler, library, function):
+    """What the begin of a function of AArch64 computes with adrp and add, as objdump prints it."""
+    text = subprocess.run([disassembler, "-d", "--no-show-raw-insn", "--start-address=%d" % function, "--stop-address=%d" % (function + 160),
+                           library.path], capture_output=True, text=True, check=True).stdout
+    pages, found = {}, []
+    for name, operands in re.findall(r"\t(adrp|add)\t([^<\n]*)", text):
+        to, *rest = operands.strip().split(", ")
+        if name == "adrp":
+            pages[to] = int(rest[0], 16)
+        elif rest[0] in pages and rest[1].startswith("#"):
+            found.append(pages[rest[0]] + int(rest[1][1:], 16))
+    return found
+
+
+@cases(*onnx_models.RELEASES)
+def test_table_of_arm64(release):
+    """From OrtGetApiBase to its object, GetApi, the table and each function in it: by objdump and the relocations of the file."""
+    disassembler = shutil.which("aarch64-linux-gnu-objdump")
+    if not disassembler:
+        raise Skip("aarch64-linux-gnu-objdump is not installed")
+    library = Library(onnx_models.library(release, "arm64"))
+    words = {offset: addend for one in library.sections.values() if one.type == RELOCATIONS
+             for offset, kind, addend in struct.iter_unpack("<QQq", library.bytes[one.offset:one.offset + one.size])
+             if kind == 1027}  # R_AARCH64_RELATIVE
+    symbols = subprocess.run(["readelf", "-W", "--dyn-syms", library.path], capture_output=True, text=True, check=True).stdout
+    entry, = {int(address, 16) for address in re.findall(r": ([0-9a-f]{16}) .* OrtGetApiBase", symbols)}
+    base, = [one for one in addresses(disassembler, library, entry) if one in words]
+    # What lies behind GetApi is printed with it, and leads to other tables.
+    table = next(one for one in addresses(disassembler, library, words[base]) if all(one + 8 * i in words for i in range(200)))
+    with open(os.path.join(ROOT, "user", "runtimes", "onnxruntime.json"), encoding="utf-8") as file:
+        slots = {one["name"]: one["slot"] for one in json.load(file)["calls"] if "slot" in one and "method_of" not in one}
+    length = next(i for i in range(4096) if table + 8 * i not in words or table + 8 * i == base)
+    text = library.sections[".text"]
+    expected = {name: words[table + 8 * slot] - text.address + text.offset for name, slot in slots.items() if slot < length}
+    listed = json.loads(run([XPUTRACE, "list", "sites", "-f", library.path, "--only", "onnxruntime", "--format", "json"]).stdout)
+    assert len(expected) >= 10 and {one["function"]: one["function_offset"] for one in listed} == expected, (expected, listed)
+    assert {one["found_by"] for one in listed} == {"table"}, listed
+    assert len(expected) == len(slots) - (release == "npm-1.21.1"), "CopyTensors came with 1.23: %s" % sorted(set(slots) - set(expected))

@@ -10,6 +10,7 @@ counted.
 """
 
 import collections
+import glob
 import os
 import random
 import re
@@ -19,10 +20,15 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
+BUILT = [path for pattern in ("npm*/**/linux/*/*.so*", "python/usr/lib/**/lib*.so*") for path in
+         sorted(glob.glob(os.path.join(BUILD, pattern), recursive=True)) if not os.path.islink(path)]  # for names of types
 FOLDERS = ("/usr/lib", "/usr/bin", "/usr/sbin", "/usr/local/lib", "/opt")
 MACHINES = {62, 183}  # x86-64, AArch64
 NAME_MAX = 63  # bytes of a section's name
 BATCH = 50
+NAMES_MAX = 100000
+STRING = re.compile(rb"\0\*?((?:N|St|[1-9])[\w$.]{4,400})(?=\0)")  # of a type of a namespace or class
 SEGMENT = re.compile(r"^  LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+) 0x\w+ (...) ", re.M)
 SECTION = re.compile(r"^  \[ *\d+\] (.{17}\S*) (.+?) +[0-9a-f]{16} ([0-9a-f]{6,}) ([0-9a-f]{6,}) [0-9a-f]{2,} ", re.M)
 ENTRY = r"(?:<[^>]*>: \w+|\S+)"  # a type or binding that has no name is in angle brackets
@@ -171,14 +177,34 @@ def compare_mutated(program, count, seed, totals):
     return good
 
 
-def compare_types(program, paths, totals):
-    """Names of types in the libraries' symbols of type information, and what they are cut to."""
+def type_names(path, strings):
+    """Mangled names in a library's symbols of type information; strings: and what looks like one in its bytes, as stripped ones have them."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    names = {name.split("@")[0] for name in re.findall(r" _ZT[IS](\S+)", listed.decode(errors="replace"))}
+    if strings:
+        with open(path, "rb") as file:
+            data = file.read()
+        if b"__cxxabiv1" in data:
+            names.update(name.decode() for name in STRING.findall(data))
+    return names
+
+
+def damaged(name, random_):
+    """Another name: a character of it is gone, there twice, or one that names have."""
+    at = random_.randrange(len(name))
+    return name[:at] + random_.choice(("", 2 * name[at], random_.choice("NSIETLJKPRXZFADdpst_0123456789"))) + name[at + 1:]
+
+
+def compare_types(program, paths, totals, strings):
+    """Names of types in libraries, what they are cut to, and damaged ones."""
     names = set()
     for path in paths:
-        listed = subprocess.run(["nm", "-D", "--defined-only", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
-        names.update(name.split("@")[0] for name in re.findall(r" _ZT[IS](\S+)", listed.decode(errors="replace")))
+        names |= type_names(path, strings)
     random_ = random.Random(len(names))
+    names = set(random_.sample(sorted(names), min(len(names), NAMES_MAX)))
     names |= {name[:random_.randrange(1, len(name))] for name in sorted(names) if len(name) > 1}
+    if strings:
+        names |= {damaged(name, random_) for name in sorted(names)}
     # An underscore begins symbols that are no types.
     names = sorted(name for name in names if name.isascii() and not name.startswith("_"))
     text = "".join(name + "\n" for name in names)
@@ -200,13 +226,13 @@ def main():
     program, mutations = os.path.abspath(sys.argv[1]), int(sys.argv[2])
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     paths, good = libraries(), True
-    cplusplus = paths
-    if len(sys.argv) > 4:
+    cplusplus, few = paths + BUILT, len(sys.argv) > 4
+    if few:
         cplusplus = [path for path in paths if os.path.basename(path).startswith("libstdc++.so")]
         paths = sorted(random.Random(seed).sample(paths, min(int(sys.argv[4]), len(paths))))
     for what, compare in (("libraries", lambda totals: compare_libraries(program, paths, totals)),
                           ("mutated", lambda totals: compare_mutated(program, mutations, seed, totals)),
-                          ("types", lambda totals: compare_types(program, cplusplus, totals))):
+                          ("types", lambda totals: compare_types(program, cplusplus, totals, not few))):
         totals = Totals()
         good &= compare(totals)
         print("%s: %s" % (what, ", ".join("%s %d" % pair for pair in totals.items())), flush=True)

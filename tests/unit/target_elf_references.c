@@ -122,3 +122,76 @@ Test(target_elf_references, arm64)
 {
 	check("clang --target=aarch64-linux-gnu -fuse-ld=lld");
 }
+
+/* A register that holds a page is soon used for something else: what is added to that leads nowhere. */
+static const char reused[] = ".text\n"
+			     "reused: .cfi_startproc\n"
+			     "\tadrp x5, page\n"
+			     "\tadd x5, x5, :lo12:far\n"
+			     "\tldr q31, [x5, #32]\n" /* as far behind the page lies the other one */
+			     "\tret\n"
+			     "\t.cfi_endproc\n"
+			     "loaded: .cfi_startproc\n"
+			     "\tadrp x0, page\n"
+			     "\tldp x1, x0, [x0]\n"
+			     "\tadd x0, x0, #64\n"
+			     "\tret\n"
+			     "\t.cfi_endproc\n"
+			     "called: .cfi_startproc\n"
+			     "\tadrp x2, page\n"
+			     "\tadrp x19, page\n"
+			     "\tbl reused\n"
+			     "\tadd x2, x2, :lo12:near\n"
+			     "\tadd x19, x19, :lo12:far\n"
+			     "\tret\n"
+			     "\t.cfi_endproc\n"
+			     "shared: .cfi_startproc\n"
+			     "\tadrp x0, page\n"
+			     "\tcbz x1, 1f\n"
+			     "\tstr x0, [x2]\n"
+			     "\tccmp x1, #0, #0, eq\n"
+			     "\tadd x0, x0, :lo12:other\n"
+			     "\tret\n"
+			     "1:\tadd x0, x0, :lo12:far\n" /* reached from before the page was given up */
+			     "\tret\n"
+			     "\t.cfi_endproc\n"
+			     ".section .rodata\n"
+			     "\t.balign 4096\n"
+			     "page: .space 32\n"
+			     "near: .asciz \"a string behind the page\"\n"
+			     "\t.balign 64\n"
+			     "other: .asciz \"another one\"\n"
+			     "\t.space 1024\n"
+			     "far: .asciz \"the string that is meant\"\n";
+
+Test(target_elf_references, registers_of_arm64)
+{
+	const char *code = support_path("code.s"), *path = support_path("reused.so");
+	static const struct {
+		const char *string, *functions;
+	} expected[] = { { "a string behind the page", "" },
+			 { "another one", "shared" },
+			 { "the string that is meant", "reused called shared" } };
+	struct elf_file *file;
+
+	support_write(code, reused, sizeof(reused) - 1);
+	support_run("clang --target=aarch64-linux-gnu -fuse-ld=lld -shared -nostdlib -o %s %s", path, code);
+	file = support_open(path);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		char names[100], *rest = names;
+		struct found found = { 0 };
+		size_t count = 0;
+
+		cr_assert_eq(elf_file_each_reference(file, &expected[i].string, 1, add, &found), 0);
+		snprintf(names, sizeof(names), "%s", expected[i].functions);
+		for (char *name; (name = strsep(&rest, " ")) && *name; count++) {
+			bool is = false;
+
+			for (size_t j = 0; j < found.count; j++)
+				is |= found.functions[j] == support_symbol(path, name);
+			cr_expect(is, "%s does not refer to '%s'", name, expected[i].string);
+		}
+		cr_expect_eq(found.count, count, "'%s': %zu functions", expected[i].string, found.count);
+	}
+	elf_file_close(file);
+}

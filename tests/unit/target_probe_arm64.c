@@ -17,15 +17,25 @@ static const struct {
 	{ 0xd503245f, SITE_FLOW_NEXT, false, false, true, 0 },		    /* bti c */
 	{ 0xd50324df, SITE_FLOW_NEXT, false, false, true, 0 },		    /* bti jc */
 	{ 0xd503233f, SITE_FLOW_NEXT, false, false, false, 0 },		    /* paciasp: signs the return address */
-	{ 0xd50323bf, SITE_FLOW_NEXT, false, false, false, 0 },		    /* autiasp */
+	{ 0xd50323bf, SITE_FLOW_NEXT, false, true, false, 0 },		    /* autiasp */
+	{ 0xd50320ff, SITE_FLOW_NEXT, false, false, false, 0 },		    /* xpaclri */
+	{ 0xd503203f, SITE_FLOW_NEXT, false, true, false, 0 },		    /* yield */
+	{ 0xd503251f, SITE_FLOW_NEXT, false, true, false, 0 },		    /* hint #40 */
+	{ 0xd5033fbf, SITE_FLOW_NEXT, false, false, false, 0 },		    /* dmb sy: no hint */
 	{ 0x10000080, SITE_FLOW_NEXT, true, false, false, 0 },		    /* adr x0, #16 */
 	{ 0xb0000001, SITE_FLOW_NEXT, true, false, false, 0 },		    /* adrp x1, #4096 */
-	{ 0x58000042, SITE_FLOW_NEXT, true, false, false, 0 },		    /* ldr x2, #8 */
-	{ 0x18000042, SITE_FLOW_NEXT, true, false, false, 0 },		    /* ldr w2, #8 */
+	{ 0x58000042, SITE_FLOW_NEXT, false, true, false, 0 },		    /* ldr x2, #8 */
+	{ 0x18000042, SITE_FLOW_NEXT, false, true, false, 0 },		    /* ldr w2, #8 */
+	{ 0x98000042, SITE_FLOW_NEXT, false, true, false, 0 },		    /* ldrsw x2, #8 */
+	{ 0x5c000042, SITE_FLOW_NEXT, false, true, false, 0 },		    /* ldr d2, #8 */
+	{ 0x9c000042, SITE_FLOW_NEXT, false, true, false, 0 },		    /* ldr q2, #8 */
+	{ 0xd8000042, SITE_FLOW_NEXT, false, true, false, 0 },		    /* prfm pldl2keep, #8 */
+	{ 0x19010440, SITE_FLOW_NEXT, false, true, false, 0 },		    /* cpyfp [x0]!, [x1]!, x2! */
 	{ 0x14000010, SITE_FLOW_JUMP, true, false, false, SITE_AT + 64 },   /* b #64 */
 	{ 0x17fffff0, SITE_FLOW_JUMP, true, false, false, SITE_AT - 64 },   /* b #-64 */
 	{ 0x94000010, SITE_FLOW_STOP, true, false, false, 0 },		    /* bl #64 */
 	{ 0x54ffffc1, SITE_FLOW_BRANCH, true, false, false, SITE_AT - 8 },  /* b.ne #-8 */
+	{ 0x54ffffd1, SITE_FLOW_BRANCH, false, true, false, SITE_AT - 8 },  /* bc.ne #-8 */
 	{ 0xb4000060, SITE_FLOW_BRANCH, true, false, false, SITE_AT + 12 }, /* cbz x0, #12 */
 	{ 0x35ffffe3, SITE_FLOW_BRANCH, true, false, false, SITE_AT - 4 },  /* cbnz w3, #-4 */
 	{ 0x362800a1, SITE_FLOW_BRANCH, true, false, false, SITE_AT + 20 }, /* tbz w1, #5, #20 */
@@ -39,6 +49,8 @@ static const struct {
 	{ 0xd4000001, SITE_FLOW_STOP, false, true, false, 0 },		    /* svc #0 */
 	{ 0xd4200000, SITE_FLOW_STOP, false, true, false, 0 },		    /* brk #0 */
 	{ 0xd69f03e0, SITE_FLOW_STOP, false, true, false, 0 },		    /* eret */
+	{ 0xd69f0bff, SITE_FLOW_STOP, false, true, false, 0 },		    /* eretaa */
+	{ 0xd53b4220, SITE_FLOW_NEXT, false, true, false, 0 },		    /* mrs x0, daif */
 	{ 0xd51bd040, SITE_FLOW_NEXT, false, true, false, 0 },		    /* msr tpidr_el0, x0 */
 	{ 0xd53bd040, SITE_FLOW_NEXT, false, false, false, 0 },		    /* mrs x0, tpidr_el0 */
 	{ 0xc85f7c20, SITE_FLOW_NEXT, false, true, false, 0 },		    /* ldxr x0, [x1] */
@@ -89,6 +101,18 @@ Test(target_probe_arm64, stack_pointer)
 		{ 0xf85f03e0, false }, /* ldur x0, [sp, #-16] */
 		{ 0xf86063e0, false }, /* ldr x0, [sp, x0] */
 		{ 0xaa0103e0, false }, /* mov x0, x1 */
+		{ 0x927ced3f, true },  /* and sp, x9, #-16 */
+		{ 0xb27c013f, true },  /* orr sp, x9, #16 */
+		{ 0xd27c013f, true },  /* eor sp, x9, #16 */
+		{ 0xf27ced3f, false }, /* tst x9, #-16 */
+		{ 0x043f57df, true },  /* addvl sp, sp, #-2 */
+		{ 0x4c9f70e0, false }, /* st1 {v0.16b}, [x7], #16 */
+		{ 0x4cdf73e0, true },  /* ld1 {v0.16b}, [sp], #16 */
+		{ 0x4c4073e0, false }, /* ld1 {v0.16b}, [sp] */
+		{ 0xd93ff7ff, true },  /* stg sp, [sp], #-16 */
+		{ 0xd93fffff, true },  /* stg sp, [sp, #-16]! */
+		{ 0xd93ffbe0, false }, /* stg x0, [sp, #-16] */
+		{ 0x918103ff, true },  /* addg sp, sp, #16, #0 */
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {

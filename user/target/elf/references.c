@@ -232,11 +232,42 @@ static __u64 page_of_adrp(__u32 word, __u64 address)
 	return word >> 31 ? (address & ~0xfffull) + (__u64)pages * 4096 : address + (__u64)pages;
 }
 
-/* The place that code that begins with an adrp leads to; 0: none. */
+/* Whether an instruction loads into general registers: the pair's second one is in its bits 10 to 14. */
+static bool is_load(__u32 word)
+{
+	if ((word & 0x0e000000) != 0x08000000)
+		return false;							    /* nor one of vector registers */
+	if ((word & 0x3a000000) == 0x28000000 || (word & 0x3f000000) == 0x08000000) /* pairs, exclusive */
+		return word & 0x00400000;
+	return (word & 0x3b000000) == 0x18000000 ||
+	       ((word & 0x00c00000) && (word & 0xfbc00000) != 0xf9800000); /* no prfm */
+}
+
+/* Whether the instruction leaves something else in the register. */
+static bool is_written(__u32 word, unsigned int reg)
+{
+	if ((word & 0xfc000000) == 0x94000000 || (word & 0xfffffc1f) == 0xd63f0000) /* bl, blr */
+		return reg <= 18;
+	if ((word & 0x3a000000) == 0x28000000 && is_load(word) && (word >> 10 & 31) == reg)
+		return true;
+	if ((word & 0x3fe00000) == 0x3a400000) /* ccmp, ccmn: flags in the place of the register */
+		return false;
+	return (word & 31) == reg &&
+	       ((word & 0x1c000000) == 0x10000000 || (word & 0x0e000000) == 0x0a000000 || is_load(word));
+}
+
+/* Whether what follows is reached from elsewhere, if at all: b, br, ret. */
+static bool is_end(__u32 word)
+{
+	return (word & 0xfc000000) == 0x14000000 || (word & 0xffbffc1f) == 0xd61f0000;
+}
+
+/* The place that code that begins with an adrp leads to; 0: none. A register that is written holds the page no more on this way. */
 static __u64 place_of_adrp(const struct references *references, const unsigned char *code, size_t length, __u64 page)
 {
 	__u32 word;
 	unsigned int base;
+	bool holds = true;
 
 	memcpy(&word, code, sizeof(word));
 	base = word & 31;
@@ -244,14 +275,15 @@ static __u64 place_of_adrp(const struct references *references, const unsigned c
 		__u64 place = 0;
 
 		memcpy(&word, code + at, sizeof(word));
-		if ((word & 0xff800000) == 0x91000000 && (word >> 5 & 31) == base)
+		if (holds && (word & 0xff800000) == 0x91000000 && (word >> 5 & 31) == base)
 			place = page + ((word >> 10 & 0xfff) << (word >> 22 & 1 ? 12 : 0));
-		else if ((word & 0xffc00000) == 0x3dc00000 && (word >> 5 & 31) == base) /* ldr, 128 bits */
+		else if (holds && (word & 0xffc00000) == 0x3dc00000 && (word >> 5 & 31) == base) /* ldr, 128 bits */
 			place = page + 16ull * (word >> 10 & 0xfff);
 		if (place && is_place(references, place))
 			return place;
 		if ((word & 0x1f000000) == 0x10000000 && (word & 31) == base) /* another address */
 			return 0;
+		holds = is_end(word) || (holds && !is_written(word, base));
 	}
 	return 0;
 }

@@ -21,9 +21,6 @@ struct pattern {
 /* What arch/arm64/kernel/probes simulates. Everything else that is allowed runs from a copy. */
 static const struct pattern simulated[] = {
 	{ 0x1f000000, 0x10000000, SITE_FLOW_NEXT },   /* adr, adrp */
-	{ 0xff000000, 0x18000000, SITE_FLOW_NEXT },   /* ldr w, literal */
-	{ 0xff000000, 0x58000000, SITE_FLOW_NEXT },   /* ldr x, literal */
-	{ 0xff000000, 0x98000000, SITE_FLOW_NEXT },   /* ldrsw, literal */
 	{ 0xff000010, 0x54000000, SITE_FLOW_BRANCH }, /* b.cond */
 	{ 0x7e000000, 0x34000000, SITE_FLOW_BRANCH }, /* cbz, cbnz */
 	{ 0x7e000000, 0x36000000, SITE_FLOW_BRANCH }, /* tbz, tbnz */
@@ -35,8 +32,15 @@ static const struct pattern simulated[] = {
 	{ 0xffffffff, 0xd503201f, SITE_FLOW_NEXT },   /* nop */
 };
 
-/* Refused by the kernel: system and exception instructions, authenticated branches, exclusive loads and stores. */
+/*
+ * Refused by kernels: system and exception instructions, authenticated branches, exclusive loads and stores, and what has effects that
+ * not all kernels know: before 6.12 they read literals of general registers from user memory without protection, and let those of
+ * vector registers, conditional branches with a hint and parts of a memory copy run from a copy at another address.
+ */
 static const struct pattern refused[] = {
+	{ 0x3b000000, 0x18000000, SITE_FLOW_NEXT },   /* ldr, ldrsw, prfm: literal */
+	{ 0x3b200c00, 0x19000400, SITE_FLOW_NEXT },   /* cpy, set */
+	{ 0xff000010, 0x54000010, SITE_FLOW_BRANCH }, /* bc.cond */
 	{ 0xff000000, 0xd4000000, SITE_FLOW_STOP },   /* svc, hvc, smc, brk, hlt */
 	{ 0xfffff800, 0xd71f0800, SITE_FLOW_SWITCH }, /* braa, brab */
 	{ 0xfffff81f, 0xd61f081f, SITE_FLOW_SWITCH }, /* braaz, brabz */
@@ -44,19 +48,39 @@ static const struct pattern refused[] = {
 	{ 0xfffff81f, 0xd63f081f, SITE_FLOW_STOP },   /* blraaz, blrabz */
 	{ 0xfffffbff, 0xd65f0bff, SITE_FLOW_STOP },   /* retaa, retab */
 	{ 0xffffffff, 0xd69f03e0, SITE_FLOW_STOP },   /* eret */
+	{ 0xfffffbff, 0xd69f0bff, SITE_FLOW_STOP },   /* eretaa, eretab */
+	{ 0xffffffe0, 0xd53b4220, SITE_FLOW_NEXT },   /* mrs, daif */
 	{ 0xfff8f01f, 0xd500401f, SITE_FLOW_NEXT },   /* msr, immediate */
 	{ 0xfff00000, 0xd5100000, SITE_FLOW_NEXT },   /* msr, register */
 	{ 0x3f800000, 0x08000000, SITE_FLOW_NEXT },   /* exclusive loads and stores */
 	{ 0xffff0000, 0x00000000, SITE_FLOW_STOP },   /* udf */
 };
 
-/* Move the stack pointer: additions to it, and loads and stores that leave the address that they used in it. */
+/* Move the stack pointer: what computes it, and loads and stores that leave the address that they used in it. */
 static const struct pattern moving[] = {
 	{ 0x3f80001f, 0x1100001f, SITE_FLOW_NEXT }, /* add, sub: immediate */
 	{ 0x3fe0001f, 0x0b20001f, SITE_FLOW_NEXT }, /* add, sub: extended register */
+	{ 0x5f80001f, 0x1200001f, SITE_FLOW_NEXT }, /* and, orr: immediate */
+	{ 0x7f80001f, 0x5200001f, SITE_FLOW_NEXT }, /* eor: immediate */
+	{ 0xbfc0001f, 0x9180001f, SITE_FLOW_NEXT }, /* addg, subg */
+	{ 0xffa0f81f, 0x0420501f, SITE_FLOW_NEXT }, /* addvl, addpl */
 	{ 0x3a8003e0, 0x288003e0, SITE_FLOW_NEXT }, /* ldp, stp: before or after */
 	{ 0x3b2007e0, 0x380007e0, SITE_FLOW_NEXT }, /* ldr, str: before or after */
+	{ 0xbe8003e0, 0x0c8003e0, SITE_FLOW_NEXT }, /* ld1 to ld4, st1 to st4: after */
+	{ 0xff2007e0, 0xd92007e0, SITE_FLOW_NEXT }, /* stg, st2g: before or after */
 };
+
+/* Hints that kernels let run from a copy, by their number: nop, xpaclri, those that sign, landing pads. They refuse all others. */
+#define STEPPED_HINTS                                                                                           \
+	(1ull << 0 | 1ull << 7 | 1ull << 8 | 1ull << 10 | 0xfull << 24 | 1ull << 32 | 1ull << 34 | 1ull << 36 | \
+	 1ull << 38)
+
+static bool is_refused_hint(__u32 word)
+{
+	unsigned int number = word >> 5 & 0x7f;
+
+	return (word & 0xfffff01f) == 0xd503201f && (number >= 64 || !(STEPPED_HINTS >> number & 1));
+}
 
 static const struct pattern *find(const struct pattern *patterns, size_t count, __u32 word)
 {
@@ -101,14 +125,13 @@ int site_decode_arm64(const unsigned char *bytes, size_t length, __u64 address, 
 	if (pattern) {
 		instruction->emulated = true;
 		instruction->flow = pattern->flow;
-		if (pattern->flow == SITE_FLOW_BRANCH || pattern->flow == SITE_FLOW_JUMP)
-			instruction->target = branch_target(word, address);
 	}
 	pattern = find(refused, sizeof(refused) / sizeof(*refused), word);
-	if (pattern) {
-		instruction->refused = true;
+	if (pattern)
 		instruction->flow = pattern->flow;
-	}
+	instruction->refused = pattern || is_refused_hint(word);
+	if (instruction->flow == SITE_FLOW_BRANCH || instruction->flow == SITE_FLOW_JUMP)
+		instruction->target = branch_target(word, address);
 	instruction->stack = find(moving, sizeof(moving) / sizeof(*moving), word);
 	/* hint 32, 34, 36, 38: bti, bti c, bti j, bti jc */
 	instruction->landing = (word & 0xffffff3f) == 0xd503241f;
