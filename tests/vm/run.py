@@ -114,7 +114,10 @@ CHOSEN = (
     (ENDS, "system.*"),
     (ENDS, "drivers.*"),
     (ENDS, "inspect.driver_types[[]all]"),
-    (ENDS, "kernel.driver_followed*"),
+    (OLDEST, "kernel.driver_followed[[]gpu_scheduler]"),
+    (OLDEST, "kernel.driver_followed[[]amdgpu]"),
+    (OLDEST, "kernel.driver_followed[[]i915]"),
+    (("newest",), "kernel.driver_followed*"),
     (ENDS, "counters.known_numbers*"),
     (ENDS, "counters.process_on_one_cpu*"),
     (ENDS, "counters.system_wide"),
@@ -124,27 +127,21 @@ CHOSEN = (
     (ENDS, "function_regions.counts_and_times*"),
     (OLDEST, "hostile_process.capabilities[[]record]"),
     (ENDS, "processes.all_processes"),
-    (OLDEST, "standins.failures[[]nrt]"),
     (OLDEST, "standins.plain_entries[[]cuda]"),
     (OLDEST, "command.children_that_dlopen"),
     (OLDEST, "command.forked_children[[]hip]"),
     (OLDEST, "command.holding_is_counted"),
-    (OLDEST, "processes.executes_after_attach"),
     (OLDEST, "processes.several_targets"),
     (OLDEST, "processes.two_collectors*"),
     (OLDEST, "counters.many[[]100]"),
     (OLDEST, "record_counters.rates_and_clock[[]10ms]"),
-    (OLDEST, "codeobj.children"),
-    (OLDEST, "codeobj_hostile.lazy_memory"),
     (OLDEST, "codeobj_processes.waits"),
     (OLDEST, "codeobj_record.waits"),
     (OLDEST, "profile.samples"),
-    (OLDEST, "continuous_hostile.collector_is_killed[[]recording]"),
     (OLDEST, "regions.fork"),
     (OLDEST, "regions.exec"),
     (OLDEST, "ops_toy.left_by_exception[[]gtr]"),
     (OLDEST, "ops_toy.left_by_longjmp[[]gjr]"),
-    (OLDEST, "ops_device.jobs[[]2gr]"),
     (OLDEST, "messages.32_bit"),
     (OLDEST, "hostile_process.lease"),
     (OLDEST, "hostile_process.file_system_that_does_not_answer[[]read]"),
@@ -178,11 +175,11 @@ CHOSEN = (
 ARM64_ALWAYS = """kernel.link* kernel.children kernel.driver[[]* kernel.driver_followed[[]gpu_scheduler] kernel.unharmed
     standins.stack_arguments standins.late_attach[[]nrt] driver.module driver.crowd[[]cuda] harm.checks[[]command]
     devices.ioctls""".split()
-ARM64 = ARM64_ALWAYS + """standins.plain_entries[[]cuda] standins.failures[[]nrt] standins.threads[[]cuda] standins.layers[[]hip]
-    kernel.driver_followed* states.states* states.why* stacks.chain* harm_calls.exceptions[[]attach] harm_calls.longjmp[[]command]
-    harm_calls.vfork[[]attach] harm_stacks.stacks[[]signals*attach] ops_toy.left_by_exception[[]gtr]
-    ops_functions.links* regions.links* regions.semaphore[[]2] codeobj.sizes[[]cuda] codeobj_record.waits
-    hostile_process.address_inside_an_instruction[[]3] processes.forks_after_attach command.exec
+ARM64 = ARM64_ALWAYS + """standins.plain_entries[[]cuda] standins.threads[[]cuda] standins.layers[[]hip]
+    states.why* stacks.chain* harm_calls.exceptions[[]attach] harm_calls.longjmp[[]command]
+    harm_stacks.stacks[[]signals*attach] ops_toy.left_by_exception[[]gtr]
+    ops_functions.links[[]session] regions.links[[]session] codeobj.sizes[[]cuda] codeobj_record.waits
+    hostile_process.address_inside_an_instruction[[]3] processes.forks_after_attach
     driver.time driver.events driver.killed inspect.driver_types[[]all]""".split()
 
 
