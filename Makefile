@@ -156,8 +156,8 @@ LIBRARY_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/builtin.
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 BASE_OBJECTS := $(filter $(BUILD)/obj/user/base/%,$(LIBRARY_OBJECTS))
 UNIT_OBJECTS := $(UNIT_SOURCES:%.c=$(BUILD)/obj/%.o)
-SANITIZED_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanitize/builtin.o $(BUILD)/sanitize/page.o \
-	$(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o)
+SANITIZED_LIBRARY := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanitize/builtin.o $(BUILD)/sanitize/page.o
+SANITIZED_OBJECTS := $(SANITIZED_LIBRARY) $(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o)
 FUZZ_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/builtin.o $(BUILD)/fuzz/obj/page.o
 COVERAGE_OBJECTS := $(FUZZ_OBJECTS:$(BUILD)/fuzz/%=$(BUILD)/coverage/%)
 # Optimising unit tests takes five times as long as compiling them, and they run no faster.
@@ -349,11 +349,11 @@ $(BUILD)/test-code-read: $(BUILD)/obj/tests/e2e/code_read.o $(filter $(BUILD)/ob
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 
 # The same of ELF files, their code and names of types, with sanitizers: the files may be damaged.
-$(BUILD)/test-elf-read: $(BUILD)/fuzz/obj/tests/fuzz/elf_read.o $(filter $(BUILD)/fuzz/obj/user/target/elf/% $(BUILD)/fuzz/obj/user/base/% \
-		$(addprefix $(BUILD)/fuzz/obj/user/target/,probe/arm64.o probe/site.o probe/table.o probe/x86.o process/process.o),\
-		$(FUZZ_OBJECTS)) $(BUILD)/sources
+$(BUILD)/test-elf-read: $(BUILD)/sanitize/tests/fuzz/elf_read.o $(filter $(BUILD)/sanitize/user/target/elf/% $(BUILD)/sanitize/user/base/% \
+		$(addprefix $(BUILD)/sanitize/user/target/,probe/arm64.o probe/site.o probe/table.o probe/x86.o process/process.o),\
+		$(SANITIZED_LIBRARY)) $(BUILD)/sources
 	$(call say,LINK,$@)
-	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 
 # What unit tests load in place of libraries that the machine need not have; they look for it beside themselves.
 $(BUILD)/standin/nvml.so $(BUILD)/standin/nvml_without_clock.so: tests/unit/standin/nvml.c tests/unit/standin/nvml.h \
@@ -367,6 +367,13 @@ $(BUILD)/test-unit $(BUILD)/test-sanitize: | $(BUILD)/standin/nvml.so $(BUILD)/s
 $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIBS)
+
+# The same without libFuzzer, of the objects of the sanitized unit tests.
+$(FUZZ_TARGETS:%=$(BUILD)/replay/%): $(BUILD)/replay/%: $(BUILD)/sanitize/tests/fuzz/fuzz_%.o $(BUILD)/sanitize/tests/fuzz/replay.o \
+		$(SANITIZED_LIBRARY) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SANITIZE) -no-pie $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 
 # The same without sanitizers, to count the lines that are reached.
 $(FUZZ_TARGETS:%=$(BUILD)/coverage/%): $(BUILD)/coverage/%: $(BUILD)/coverage/obj/tests/fuzz/fuzz_%.o $(COVERAGE_OBJECTS) $(BUILD)/sources
@@ -443,8 +450,8 @@ test-sanitize: $(BUILD)/test-sanitize
 	$(Q)tests/unit/run.sh $< $(UNIT_OPTIONS)
 
 ## test-fuzz           run the fuzz targets over their corpus only; a part of fuzz-compare
-test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%) $(BUILD)/test-elf-read
-	$(Q)$(PYTHON) tests/fuzz/run.py corpus $(BUILD)/fuzz $(FUZZ_TARGETS)
+test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/replay/%) $(BUILD)/test-elf-read
+	$(Q)$(PYTHON) tests/fuzz/run.py replay $(BUILD)/replay $(FUZZ_TARGETS)
 	$(Q)$(PYTHON) tests/fuzz/compare.py $(BUILD)/test-elf-read 40 0 20
 	$(Q)$(PYTHON) tests/fuzz/arm64.py $(BUILD)/test-elf-read 500000
 

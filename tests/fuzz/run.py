@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the fuzz targets, or counts the lines that they reach.
 
-    run.py corpus FOLDER TARGET...          each over its corpus only
+    run.py replay FOLDER TARGET...          each over its corpus only, by replay.c
     run.py each SECONDS FOLDER TARGET...    each so long, from its corpus, with a dictionary of its parser's words
     run.py total SECONDS FOLDER TARGET...   all in so many seconds together
     run.py coverage FOLDER TARGET...        lines of each parser that its corpus reaches; fails below LEAST of them, names files below it
@@ -92,15 +92,15 @@ def statistic(log, name):
 
 
 def run_target(folder, target, seconds):
-    """None: failed; else what libFuzzer says of it. No seconds: the corpus only."""
+    """What libFuzzer says of it, and whether it has failed."""
     program = os.path.join(folder, target)
     found, failures = program + ".corpus", program + ".failures"
     words = [program, "-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-artifact_prefix=%s/" % failures]
     for each in (found, failures):
         os.makedirs(each, exist_ok=True)
     before = set(os.listdir(failures))
-    words += ["-max_total_time=%d" % seconds] if seconds else ["-runs=0"]
-    if seconds and write_dictionary(target, program + ".dict"):
+    words.append("-max_total_time=%d" % seconds)
+    if write_dictionary(target, program + ".dict"):
         words.append("-dict=%s.dict" % program)
     # Seeds come second: what is found is written to the first folder, never to the source tree.
     with open(program + ".log", "wb") as log:
@@ -122,13 +122,23 @@ def run_target(folder, target, seconds):
 
 def run_all(folder, targets, seconds):
     rows = {target: run_target(folder, target, seconds) for target in targets}
-    if seconds:
-        print("\n| target | seconds | inputs | inputs/s | edges | findings |\n| --- | --- | --- | --- | --- | --- |")
-        for target, row in rows.items():
-            print("| %s | %d | %d | %d | %d | %d |" % (target, row["seconds"], row["inputs"], row["inputs"] / max(row["seconds"], 1),
-                                                  row["edges"], row["findings"]))
-        print("| all | %d | %d | | | %d |" % tuple(sum(row[name] for row in rows.values()) for name in ("seconds", "inputs", "findings")))
+    print("\n| target | seconds | inputs | inputs/s | edges | findings |\n| --- | --- | --- | --- | --- | --- |")
+    for target, row in rows.items():
+        print("| %s | %d | %d | %d | %d | %d |" % (target, row["seconds"], row["inputs"], row["inputs"] / max(row["seconds"], 1),
+                                              row["edges"], row["findings"]))
+    print("| all | %d | %d | | | %d |" % tuple(sum(row[name] for row in rows.values()) for name in ("seconds", "inputs", "findings")))
     return not any(row["failed"] for row in rows.values())
+
+
+def replay(folder, targets):
+    failed = False
+    for target in targets:
+        done = subprocess.run([os.path.join(folder, target), *seeds(target)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, errors="replace", check=False)
+        found = re.search(r"^inputs: (\d+)$", done.stdout, re.M)
+        failed |= done.returncode != 0 or not found
+        print("fuzz %s: %s" % (target, "ok, %s inputs" % found.group(1) if found and not done.returncode else "FAILED\n" + done.stdout), flush=True)
+    return not failed
 
 
 # ---- coverage ----
@@ -225,6 +235,8 @@ def main():
     os.chdir(ROOT)
     if kind == "coverage":
         return coverage(os.path.abspath(folder), targets)
+    if kind == "replay":
+        return replay(folder, targets)
     return run_all(folder, targets, max(seconds // len(targets), 1) if kind == "total" else seconds)
 
 
