@@ -163,7 +163,6 @@ CHOSEN = (
     (MIDDLE, "harm_calls.exceptions[[]attach]"),
     (MIDDLE, "regions.semaphore[[]2]"),
     (MIDDLE, "hostile_process.exec_all_the_time"),
-    (("newest",), "harm_kill.killed[[]record --]"),
     (("newest",), "harm_stacks.stacks[[]signals at any time/*"),
     (("newest",), "harm_stacks.main_thread[[]coroutines in turn]"),
     (("newest",), "harm_stacks.several_collectors"),
