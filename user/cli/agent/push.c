@@ -220,12 +220,15 @@ void agent_push_add(struct agent_push *push, uint64_t time)
 	struct otlp_encoder spans = encoder_of(&senders[OTLP_TRACES], time),
 			    metrics = encoder_of(&senders[OTLP_METRICS], time);
 	struct exposition to = { .sink = &metrics.sink };
+	int error;
 
 	metrics.update = agent_metrics_version(push->metrics);
 	metrics.spans = senders[OTLP_TRACES].has_thread ? &spans : NULL;
 	otlp_begin(&metrics);
 	agent_metrics_expose(push->metrics, &to);
-	if (otlp_end(&metrics) || otlp_end(&spans))
+	error = otlp_end(&metrics);
+	error = otlp_end(&spans) ?: error;
+	if (error)
 		print_message(NULL, XPT_LOG_WARN, "no memory for metrics to be sent");
 	enqueue_requests(&senders[OTLP_METRICS], &metrics);
 	enqueue_requests(&senders[OTLP_TRACES], &spans);
