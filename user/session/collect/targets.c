@@ -176,13 +176,11 @@ static bool has_ended(pid_t tgid)
 	return ended;
 }
 
-/* The process has ended, and its number may be that of another one by now, which is followed since it was forked. */
+/* Of a process that has ended, which the kernel side may not have seen. */
 static void unfollow(struct collector *collector, pid_t tgid)
 {
-	if (kern_follows(collector->kern, tgid) && has_ended(tgid)) {
-		kern_family_remove(collector->kern, tgid);
-		kern_unfollow(collector->kern, tgid);
-	}
+	kern_family_remove(collector->kern, tgid);
+	kern_unfollow(collector->kern, tgid);
 	forget(collector, tgid);
 }
 
@@ -604,7 +602,11 @@ void targets_task(struct collector *collector, const struct xpt_record_task *tas
 		break;
 	case XPT_TASK_EXIT:
 		collector_pass(collector, &task->header);
-		unfollow(collector, task->header.tgid);
+		/* One that lives has the number by now, and is followed since it was forked. */
+		if (kern_follows(collector->kern, task->header.tgid) && has_ended(task->header.tgid))
+			unfollow(collector, task->header.tgid);
+		else
+			forget(collector, task->header.tgid);
 		break;
 	case XPT_TASK_THREAD:
 		on_thread(collector, task);
@@ -650,9 +652,8 @@ static void find_missed(struct collector *collector)
 	collector->tasks_missed = missed;
 	collector->tasks_settling = more; /* what was missed just now is complete at the next check */
 	for (pid_t tgid = kern_family_next(collector->kern, 0); tgid; tgid = kern_family_next(collector->kern, tgid)) {
-		if (!has_ended(tgid))
-			continue;
-		unfollow(collector, tgid);
+		if (has_ended(tgid))
+			unfollow(collector, tgid);
 	}
 	link_for_each_safe(followed, next, &collector->followed, link) {
 		if (has_ended(followed->tgid))
