@@ -248,10 +248,10 @@ const struct feature features[] = {
 	  1ull << CAP_BPF },
 	{ "map_files", FEATURE_REQUIRED, try_map_files, "opening libraries in other mount namespaces, and deleted ones",
 	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE", 1ull << CAP_CHECKPOINT_RESTORE },
-	{ "pid " FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
+	{ "pid namespace", FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
 	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)",
 	  0 },
-	{ "time " FEATURE_NAMESPACE, FEATURE_REQUIRED, try_clocks, "clocks that agree with the kernel's",
+	{ "time namespace", FEATURE_REQUIRED, try_clocks, "clocks that agree with the kernel's",
 	  "run xputrace on the host (nsenter --time=/proc/PID/ns/time, of a process there)", 0 },
 	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes; targets that switch stacks (coroutines)",
 	  "comes with Linux 6.13", CAPABILITIES_TRACING },
@@ -270,6 +270,11 @@ const struct feature features[] = {
 };
 
 const size_t feature_count = sizeof(features) / sizeof(features[0]);
+
+bool feature_is_silent(const struct feature *feature)
+{
+	return feature->try == try_namespace || feature->try == try_clocks;
+}
 
 void feature_advice(const struct feature *feature, int error, char *text, size_t size)
 {

@@ -5,6 +5,7 @@
 
 #include <linux/capability.h>
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum feature_need { FEATURE_REQUIRED, FEATURE_ONE_OF, FEATURE_OPTIONAL };
@@ -19,10 +20,11 @@ struct feature {
 	__u64 capabilities; /* without which the kernel refuses it: bits, 1ull << CAP_... */
 };
 
-#define FEATURE_NAMESPACE "namespace" /* these names end so: checked explicitly, as without them nothing fails */
-
 extern const struct feature features[];
 extern const size_t feature_count;
+
+/* Nothing fails without it: it has to be tried before. */
+bool feature_is_silent(const struct feature *feature);
 
 /* What to do about a feature that gave this error. */
 void feature_advice(const struct feature *feature, int error, char *text, size_t size);

@@ -148,7 +148,7 @@ static bool explain_feature(const struct collector *collector, const struct feat
 static int check_namespaces(const struct collector *collector)
 {
 	for (size_t i = 0; i < feature_count; i++) {
-		if (strstr(features[i].name, FEATURE_NAMESPACE) && explain_feature(collector, &features[i]))
+		if (feature_is_silent(&features[i]) && explain_feature(collector, &features[i]))
 			return -EOPNOTSUPP;
 	}
 	return 0;
