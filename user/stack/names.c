@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/core/json.h"
+#include "base/core/text.h"
 #include "stack/private.h"
 #include "target/elf/type_name.h"
 
@@ -92,8 +93,8 @@ static __u32 give_module(struct unwinder *unwinder, const char *path, Dwfl_Modul
 	int size = dwfl_module_build_id(mod, &build_id, &address);
 	__u32 id = unwinder->next_module;
 
-	for (int i = 0; i < size && i < STACK_BUILD_ID_MAX; i++)
-		snprintf(digits + 2 * i, 3, "%02x", build_id[i]);
+	if (size > 0)
+		bytes_to_digits(build_id, size < STACK_BUILD_ID_MAX ? (size_t)size : STACK_BUILD_ID_MAX, digits);
 	json_begin(&json, NULL, '{');
 	json_key(&json, "path");
 	text_json_string(&json, path);

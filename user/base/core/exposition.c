@@ -2,7 +2,6 @@
 #include "base/core/exposition.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -203,8 +202,7 @@ static void add_id(struct text *labels, const char *name, const unsigned char *i
 {
 	char digits[33];
 
-	for (size_t i = 0; i < length; i++)
-		snprintf(digits + 2 * i, 3, "%02x", id[i]);
+	bytes_to_digits(id, length, digits);
 	label_add(labels, name, digits);
 }
 

@@ -136,6 +136,15 @@ void text_real_exact(struct text *text, double value)
 	add_real(text, value, 17);
 }
 
+void bytes_to_digits(const unsigned char *bytes, size_t length, char *digits)
+{
+	for (size_t i = 0; i < length; i++) {
+		*digits++ = "0123456789abcdef"[bytes[i] >> 4];
+		*digits++ = "0123456789abcdef"[bytes[i] & 15];
+	}
+	*digits = '\0';
+}
+
 void text_hexadecimal(struct text *text, __u64 value)
 {
 	char buffer[LONGEST_NUMBER];

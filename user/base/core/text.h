@@ -48,6 +48,8 @@ static inline void text_string(struct text *text, const char *string)
 void text_unsigned(struct text *text, __u64 value);
 void text_signed(struct text *text, __s64 value);
 void text_hexadecimal(struct text *text, __u64 value); /* 0x1f, lower case, no leading zeros */
+/* Two lower-case digits a byte, and a 0 byte behind them: digits has room for 2 * length + 1. */
+void bytes_to_digits(const unsigned char *bytes, size_t length, char *digits);
 
 /* In as few digits as make twelve significant ones; "null", as JSON has it, when it is not finite. */
 void text_real(struct text *text, double value);

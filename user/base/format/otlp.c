@@ -261,8 +261,7 @@ static void add_id(struct otlp_encoder *to, unsigned int field, const char *key,
 		pb_bytes(body(to), field, id, length);
 		return;
 	}
-	for (size_t i = 0; i < length; i++)
-		snprintf(digits + 2 * i, 3, "%02x", id[i]);
+	bytes_to_digits(id, length, digits);
 	json_add_text(body(to), key, digits);
 }
 

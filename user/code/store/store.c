@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/core/text.h"
 #include "base/core/vec.h"
 #include "base/file/file.h"
 #include "base/file/folder.h"
@@ -193,7 +194,6 @@ void code_hash_add(struct code_hash *hash, const void *bytes, size_t length)
 
 int code_hash_end(struct code_hash *hash, char text[CODE_HASH_SIZE])
 {
-	static const char digits[] = "0123456789abcdef";
 	unsigned char digest[EVP_MAX_MD_SIZE];
 	unsigned int length = 0;
 	bool good = !hash->failed && EVP_DigestFinal_ex(hash->context, digest, &length) && length == DIGEST_BYTES;
@@ -202,11 +202,7 @@ int code_hash_end(struct code_hash *hash, char text[CODE_HASH_SIZE])
 	text[0] = '\0';
 	if (!good)
 		return -EIO;
-	for (unsigned int i = 0; i < DIGEST_BYTES; i++) {
-		text[2 * i] = digits[digest[i] >> 4];
-		text[2 * i + 1] = digits[digest[i] & 15];
-	}
-	text[CODE_HASH_SIZE - 1] = '\0';
+	bytes_to_digits(digest, DIGEST_BYTES, text);
 	return 0;
 }
 

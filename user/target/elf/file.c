@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core/text.h"
 #include "base/file/file.h"
 #include "target/elf/internal.h"
 
@@ -242,18 +243,13 @@ static int read_interpreter(struct elf_file *file, const Elf64_Phdr *header)
 /* Keeps the build id, and ends the walk. */
 static int visit_note(void *context, const struct elf_note *note)
 {
-	static const char digits[] = "0123456789abcdef";
 	struct elf_file *file = context;
 
 	if (note->type != NT_GNU_BUILD_ID || note->name_length != 4 || memcmp(note->name, "GNU", 4) != 0)
 		return 0;
 	if (note->length > (sizeof(file->build_id) - 1) / 2)
 		return 1;
-	for (size_t i = 0; i < note->length; i++) {
-		file->build_id[2 * i] = digits[note->content[i] >> 4];
-		file->build_id[2 * i + 1] = digits[note->content[i] & 15];
-	}
-	file->build_id[2 * note->length] = '\0';
+	bytes_to_digits(note->content, note->length, file->build_id);
 	return 1;
 }
 
