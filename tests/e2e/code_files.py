@@ -1,8 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes containers of code and models, by their published layouts or, where none is published, by what is known of them."""
+"""Writes containers of code and models, by their published layouts or, where none is published, by what is known of them. Reads the sections
+of ELF files."""
 
+import collections
 import gzip
 import struct
+
+Section = collections.namedtuple("Section", "name type flags address offset size")
+
+
+def sections_of(data):
+    """Those of a 64-bit ELF file, in the order of their headers."""
+    table, = struct.unpack_from("<Q", data, 40)
+    size, count, names = struct.unpack_from("<HHH", data, 58)
+    headers = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
+    text = data[headers[names][4]:][:headers[names][5]]
+    return [Section(text[header[0]:].split(b"\0", 1)[0].decode(), *header[1:]) for header in headers]
+
 
 PTX, ELF = 1, 2  # kinds of a fat binary's entries
 LZ4, ZSTD = 0x2000, 0x8000  # flags

@@ -13,6 +13,7 @@ import struct
 import subprocess
 
 import onnx_models
+from code_files import sections_of
 from harness import ROOT, WORKLOADS, XPUTRACE, Skip, cases, need, run, scratch
 
 SEED = 20263
@@ -21,8 +22,6 @@ LARGE_MUTATIONS = 100
 LONGEST = 16  # bytes of an instruction, and one
 SYMBOLS, RELOCATIONS, DYNAMIC_SYMBOLS, NO_BITS = 2, 4, 11, 8  # types of sections
 EXECUTED = 4  # flag of a section
-
-Section = collections.namedtuple("Section", "name type flags address offset size")
 
 
 class Library:
@@ -33,12 +32,7 @@ class Library:
         shutil.copy(need(path, "library"), self.path)
         with open(path, "rb") as file:
             self.bytes = file.read()
-        table, = struct.unpack_from("<Q", self.bytes, 40)
-        size, count, names = struct.unpack_from("<HHH", self.bytes, 58)
-        headers = [struct.unpack_from("<IIQQQQ", self.bytes, table + i * size) for i in range(count)]
-        text = self.bytes[headers[names][4]:][:headers[names][5]]
-        self.sections = {one.name: one for one in (
-            Section(text[header[0]:].split(b"\0", 1)[0].decode(), *header[1:]) for header in headers) if one.size and one.type != NO_BITS}
+        self.sections = {one.name: one for one in sections_of(self.bytes) if one.size and one.type != NO_BITS}
         self.code = [one for one in self.sections.values() if one.flags & EXECUTED]
         self.decoded = {}
 

@@ -20,6 +20,9 @@ import struct
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+from code_files import sections_of  # pylint: disable=wrong-import-position
+
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build"))
 OBJDUMP = shutil.which("aarch64-linux-gnu-objdump") or (shutil.which("objdump") if os.uname().machine == "aarch64" else None)
 FILES = [os.path.join(BUILD, "npm*", "node_modules", "onnxruntime-node", "bin", "napi-v*", "linux", "arm64", "libonnxruntime.so.1")]
@@ -41,16 +44,12 @@ class Code:
         self.path = path
         with open(path, "rb") as file:
             self.bytes = file.read()
-        table, = struct.unpack_from("<Q", self.bytes, 40)
-        size, count, names = struct.unpack_from("<HHH", self.bytes, 58)
-        headers = [struct.unpack_from("<IIQQQQ", self.bytes, table + i * size) for i in range(count)]
-        text = self.bytes[headers[names][4]:][:headers[names][5]]
-        self.sections = {text[header[0]:].split(b"\0", 1)[0].decode(): header for header in headers}
-        _, _, _, self.begin, _, length = self.sections[".text"]
-        self.end = self.begin + length
+        self.sections = {one.name: one for one in sections_of(self.bytes)}
+        text = self.sections[".text"]
+        self.begin, self.end = text.address, text.address + text.size
         self.whole = not part
         if part:  # somewhere in it, the same with each run
-            self.begin += random.Random(len(self.bytes)).randrange(max(length - part, 1)) & ~3
+            self.begin += random.Random(len(self.bytes)).randrange(max(text.size - part, 1)) & ~3
             self.end = min(self.begin + part, self.end)
         listed = subprocess.run([OBJDUMP, "-d", "--no-show-raw-insn", "-j", ".text", "--start-address=%d" % self.begin,
                                  "--stop-address=%d" % self.end, path], stdout=subprocess.PIPE, text=True, check=True).stdout
