@@ -230,6 +230,7 @@ def coverage(folder, targets):
 def main():
     kind, *words = sys.argv[1:]
     seconds = int(words.pop(0)) if kind in ("each", "total") else 0
+    assert seconds > 0 or kind not in ("each", "total"), "how many seconds?"
     folder, *targets = words
     assert targets and not set(targets) - set(PARSERS), "run.py does not know the parser of %s" % ", ".join(set(targets) - set(PARSERS))
     os.chdir(ROOT)

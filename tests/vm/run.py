@@ -75,7 +75,8 @@ LEFT_OUT = (
 EVERY = ()
 OLDEST = ("6.1",)  # perf links, one for each probe and process
 MIDDLE = ("6.12",)  # multi links; the tests of the tests' own driver and of its counters are made here
-ENDS = ("6.1", "newest")
+NEWEST = ("newest",)
+ENDS = OLDEST + NEWEST
 CHOSEN = (
     (EVERY, "kernel.link*"),
     (EVERY, "kernel.children"),
@@ -117,7 +118,7 @@ CHOSEN = (
     (OLDEST, "kernel.driver_followed[[]gpu_scheduler]"),
     (OLDEST, "kernel.driver_followed[[]amdgpu]"),
     (OLDEST, "kernel.driver_followed[[]i915]"),
-    (("newest",), "kernel.driver_followed*"),
+    (NEWEST, "kernel.driver_followed*"),
     (ENDS, "counters.known_numbers*"),
     (ENDS, "counters.process_on_one_cpu*"),
     (ENDS, "counters.system_wide"),
@@ -163,9 +164,9 @@ CHOSEN = (
     (MIDDLE, "harm_calls.exceptions[[]attach]"),
     (MIDDLE, "regions.semaphore[[]2]"),
     (MIDDLE, "hostile_process.exec_all_the_time"),
-    (("newest",), "harm_stacks.stacks[[]signals at any time/*"),
-    (("newest",), "harm_stacks.main_thread[[]coroutines in turn]"),
-    (("newest",), "harm_stacks.several_collectors"),
+    (NEWEST, "harm_stacks.stacks[[]signals at any time/*"),
+    (NEWEST, "harm_stacks.main_thread[[]coroutines in turn]"),
+    (NEWEST, "harm_stacks.several_collectors"),
 )
 
 

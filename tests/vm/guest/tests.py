@@ -66,8 +66,8 @@ def in_order(options, chosen):
     loading += counters_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
-    tests = setup_tests.discover(options) + first + system_tests.discover(kernel) + [test for test in everywhere if test not in of_drivers] + loading + \
-        of_drivers + last + lockdown_tests.discover()
+    tests = setup_tests.discover(options) + first + system_tests.discover(kernel)
+    tests += [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + lockdown_tests.discover()
     for pattern in chosen:
         assert any(fnmatch.fnmatchcase(test[0], pattern) for test in tests), "no test matches %s" % pattern
     return [test for test in tests if matches(test[0], chosen)]
