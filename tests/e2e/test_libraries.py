@@ -27,6 +27,18 @@ def test_loaded_after_attach(runtime):
     compare_late(results[0], trace, results[0]["libraries"][0]["mapped"])
 
 
+def test_loaded_later_is_reported():
+    """A process that waits for its runtime: a warning says so, and a message when it has it."""
+    workload = Workload([workload_path("workload"), "nrt", "--wait-for-go", "--dlopen", "--calls", "200", "--rate", "200"])
+    recorder = Recorder("-p", workload.pid)
+    recorder.wait_line("stderr", "uses no described runtime yet: waiting for it to load one")
+    workload.go()
+    recorder.wait_line("stderr", "probes in 1 files")
+    workload.results()
+    recorder.wait()
+    assert recorder.stderr.count("attached to PID %d" % workload.pid) == 2, recorder.stderr
+
+
 def test_two_copies():
     """Two copies of a library in one process: both are traced."""
     other = copy_of("libnrt.so.1", "another_runtime.so")

@@ -2,11 +2,11 @@
 """--process NAME: processes that run, and those that start later under the name, in every command that watches."""
 
 import os
-import time
+import re
 import uuid
 
 from saved_files import Collector
-from harness import SLOW, Recorder, Workload, compare, scratch, standin, workload_path
+from harness import Recorder, Workload, compare, scratch, standin, wait_until, workload_path
 from reports import Stream, check_totals, made_by
 
 PAIRED = "expects probes in time"
@@ -38,8 +38,7 @@ class Named:
 
 def attached_run(watcher, workloads):
     for workload in workloads:
-        watcher.wait_line("stderr", "attached to PID %d" % workload.pid)
-    time.sleep(0.2 * SLOW)  # 50 ms are allowed from the mapping on, which came before the ready line
+        wait_until(lambda workload=workload: re.search(r"attached to PID %d .*: [1-9]\d* probes in" % workload.pid, watcher.stderr), "its probes")
     for workload in workloads:
         workload.go()
     return [result for workload in workloads for result in workload.results()]

@@ -46,7 +46,6 @@ WARM_UP = 0.25  # of the time, but WARM_UP_SECONDS at most: 256 programs and pro
 WARM_UP_SECONDS = 1800
 LIMIT = 1.0  # MiB an hour: in a day less than what an idle collector takes
 SETTLE = 30  # seconds in which a collector has let go of what has ended
-LATE = 2  # seconds: more than 50 ms, also where others use the machine
 SHORT_PAUSE = 0.2  # seconds between two processes that live shortly
 CODE_SIZE = 20000
 CACHES = ("region_names",)  # LRU, all memory from the start: names of a process that has ended stay until others need the room
@@ -212,16 +211,14 @@ class Watched:
     def __init__(self, name, process):
         self.name, self.process, self.pid = name, process, process.pid
         self.samples, self.base = [], None
-        self._attached, self._lock = {}, threading.Lock()
+        self._attached, self._lock = set(), threading.Lock()
 
     def attached(self):
-        """Processes that it has placed probes in; in those that had loaded nothing yet it does so within 50 ms of that, and says nothing."""
-        now = time.monotonic()
+        """Processes that have probes."""
         with self._lock:
             for line in self.process.take("stderr"):
-                for pid, probes in re.findall(r"PID (\d+) \(.*\): (\d+) probes", line):
-                    self._attached[int(pid)] = now + (0 if int(probes) else LATE)
-            return {pid for pid, since in self._attached.items() if now >= since}
+                self._attached.update(int(pid) for pid, probes in re.findall(r"PID (\d+) \(.*\): (\d+) probes", line) if int(probes))
+            return set(self._attached)
 
     def sample(self, since):
         assert self.process.child.poll() is None, "%s has ended: %s" % (self.name, self.process.stderr[-2000:])
@@ -245,6 +242,10 @@ class Watched:
     def expected(self, made):
         """What these inferences must be."""
         return made.inferences
+
+    def details(self):
+        """More to find a difference by."""
+        return ""
 
     def quiet(self):
         """Waits until it holds no more than behind the first round."""
@@ -327,6 +328,11 @@ class Agent(Watched):
 
     def expected(self, made):
         return {"all": sum(made.inferences.values())}
+
+    def details(self):
+        runtimes = sum_by_runtime(((re.findall(r'runtime="([^"]*)"', labels) or ["other"])[0], value) for each in (self.gone, self.now)
+                                  for (kind, labels, _), value in each.items() if kind == "inferences")
+        return ", by runtime %s\n%s\n%s" % (dict(runtimes), self.page, self.process.stderr[-20000:])
 
 
 class Continuous(Watched):
@@ -429,7 +435,7 @@ def check_figures(one, made):
         return seen[0] in (None, one.expected(made))
     with contextlib.suppress(AssertionError):
         wait_until(agreed, "the figures", SETTLE)
-    assert agreed(), "%s: made %s and %d regions, counted %s" % (one.name, dict(made.inferences), made.regions, dict(seen[0]))
+    assert agreed(), "%s: made %s and %d regions, counted %s%s" % (one.name, dict(made.inferences), made.regions, dict(seen[0]), one.details())
     assert seen[0] == seen[1] and not seen[2], "%s: counted %s, recorded %s, lost %s" % (one.name, *map(dict, seen))
 
 
@@ -456,8 +462,14 @@ def soak(seconds, every, output, tell):
             sample_until(time.monotonic() + round_seconds, watched, since, every, codes, tell)
             targets.end()
             codes.loads.quit()
+            wrong = []
             for one in watched:
-                check_figures(one, made)
+                try:
+                    check_figures(one, made)
+                except AssertionError as error:
+                    wrong.append(str(error))
+            assert not wrong, "\n".join(wrong)
+            for one in watched:
                 one.quiet()
             tell("%5d s: %d processes have made %d inferences, all are counted" % (
                 time.monotonic() - since, made.processes, sum(made.inferences.values())))

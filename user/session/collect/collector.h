@@ -241,7 +241,7 @@ struct followed {
 	pid_t tgid;
 	bool announced; /* its PROCESS record has been emitted */
 	bool called;	/* a thread of it has made a traced call; it may have ended before it could be announced */
-	struct attacher_scanned attached; /* when it was attached to */
+	struct attacher_scanned attached; /* what its last scan has found; of a forked child what its parent has */
 	unsigned int missed;		  /* deadlines in a row */
 	__u64 cpu;			  /* ns that it had run, as the budget has read last; 0: it has not */
 	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */

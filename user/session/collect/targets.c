@@ -475,6 +475,22 @@ void targets_read_mappings(struct collector *collector)
 	mappings_read(collector->mappings, on_mapping, collector);
 }
 
+/* A process has mapped something. Reported are the first probes of one that came without a described runtime. */
+static void scan(struct collector *collector, pid_t tgid)
+{
+	struct followed *followed;
+	int placed = attacher_scan(collector->attacher, tgid);
+	bool had;
+
+	followed = followed_find(collector, tgid);
+	if (placed < 0 || !followed)
+		return;
+	had = followed->attached.files;
+	followed->attached = attacher_scanned(collector->attacher);
+	if (!had && followed->attached.files && collector->ready && !collector->options.command)
+		report_process(collector, followed);
+}
+
 void targets_scan_pending(struct collector *collector)
 {
 	const struct followed *followed, *next;
@@ -482,7 +498,7 @@ void targets_scan_pending(struct collector *collector)
 	for (size_t i = 0; i < collector->pending_count; i++) {
 		if (collector->options.all_processes || followed_find(collector, collector->pending[i]) ||
 		    kern_family_has(collector->kern, collector->pending[i]))
-			attacher_scan(collector->attacher, collector->pending[i]);
+			scan(collector, collector->pending[i]);
 		else
 			attach_named_later(collector, collector->pending[i]);
 	}
@@ -495,7 +511,7 @@ void targets_scan_pending(struct collector *collector)
 		return;
 	}
 	link_for_each_safe(followed, next, &collector->followed, link)
-		attacher_scan(collector->attacher, followed->tgid);
+		scan(collector, followed->tgid);
 	if (collector->options.process_name_count)
 		process_each(attach_named_later, collector);
 }
@@ -523,13 +539,15 @@ bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket)
 static void on_fork(struct collector *collector, const struct xpt_record_task *task)
 {
 	pid_t tgid = task->header.tgid;
-	struct followed *followed = followed_add(collector, tgid);
+	struct followed *followed = followed_add(collector, tgid), *parent = followed_find(collector, task->other);
 	int placed = 0, inherited;
 
 	collector_pass(collector, &task->header);
 	if (!followed)
 		return;
 	followed->began = task->header.time;
+	if (parent)
+		followed->attached = parent->attached;
 	/* A child of a single process has none of its probes. */
 	if (!kern_family_has(collector->kern, tgid) && !follow(collector, tgid))
 		placed = attacher_scan(collector->attacher, tgid);
@@ -561,6 +579,7 @@ static void on_exec(struct collector *collector, const struct xpt_record_task *t
 	followed->began = task->header.time;
 	followed->missed = 0;
 	placed = attacher_scan(collector->attacher, tgid);
+	followed->attached = attacher_scanned(collector->attacher);
 	if (placed > 0)
 		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
 	if (collector->options.command && attacher_figures(collector->attacher)->late > late) {
