@@ -79,12 +79,13 @@ Test(base_core_series, what_has_no_room_is_put_together_and_counted)
 	struct series_table table;
 
 	begin(&table, 3);
+	series_add(series_overflow(&table, 8), 0, 3); /* has no labels */
 	for (unsigned int round = 0; round < 10; round++)
 		for (unsigned int i = 0; i < 5; i++)
 			series_add(get(&table, i, 10 + round), 0, 1);
 	cr_assert_eq(table.count, 3);
-	cr_assert_eq(table.overflow->values[0], 20);
-	cr_assert_eq(table.overflow->created, 10);
+	cr_assert_eq(table.overflow->values[0], 23);
+	cr_assert_eq(table.overflow->created, 8);
 	cr_assert_eq(table.dropped, 2, "%llu", (unsigned long long)table.dropped);
 	cr_assert_eq(get(&table, 2, 0)->values[0], 10);
 	series_free(&table);

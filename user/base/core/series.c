@@ -67,6 +67,13 @@ void series_free(struct series_table *table)
 	map_free(&table->map);
 }
 
+struct series *series_overflow(struct series_table *table, double now)
+{
+	if (!table->overflow->created)
+		table->overflow->created = now;
+	return table->overflow;
+}
+
 /* Counted once, as long as few others come between. */
 static struct series *drop(struct series_table *table, __u64 key, double now)
 {
@@ -75,9 +82,7 @@ static struct series *drop(struct series_table *table, __u64 key, double now)
 	if (*recent != key)
 		table->dropped++;
 	*recent = key;
-	if (!table->overflow->created)
-		table->overflow->created = now;
-	return table->overflow;
+	return series_overflow(table, now);
 }
 
 struct series *series_get(struct series_table *table, const struct text *labels, double now)

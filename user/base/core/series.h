@@ -36,6 +36,8 @@ int series_init(struct series_table *table, const struct text *overflow);
 void series_free(struct series_table *table);
 /* That of the labels, made if there is room; else the overflow. NULL: no memory. now: s since 1970. */
 struct series *series_get(struct series_table *table, const struct text *labels, double now);
+/* The overflow, for what has no labels. Its counters begin when it is used first. */
+struct series *series_overflow(struct series_table *table, double now);
 /* Adds to a bucket of the native histogram. -ENOMEM. */
 int histogram_native_add(struct histogram *histogram, int bucket, __u64 count);
 /* Removes series without users that were not got for longer than age, ns, by the table's clock. Others keep what they count. */

@@ -284,7 +284,7 @@ static struct series *series_of(struct agent_metrics *metrics, const struct xpt_
 	const char *given = program->name ?: "";
 
 	if (!program->id)
-		return metrics->series.overflow;
+		return series_overflow(&metrics->series, now);
 	snprintf(name, sizeof(name), "%.*s", (int)text_cut(given, text_unnumbered(given), LABEL_BYTES_MAX), given);
 	label_add(&labels, "program", program->is_kernel && !metrics->options.kernels ? "kernels" : name);
 	label_add(&labels, "runtime", program->runtime);
