@@ -187,9 +187,9 @@ class Process:
                 self._changed.wait(0.5)
 
     def take(self, stream):
-        """The lines that have come since, of a process that would fill memory with them. Nobody waits for them any more."""
+        """The lines that have come since, and when, of a process that would fill memory with them. Nobody waits for them any more."""
         with self._changed:
-            taken, self.lines[stream], self.arrived[stream] = self.lines[stream], [], []
+            taken, self.lines[stream], self.arrived[stream] = list(zip(self.lines[stream], self.arrived[stream])), [], []
         return taken
 
     def send(self, text):

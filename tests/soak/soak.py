@@ -48,6 +48,7 @@ LIMIT = 1.0  # MiB an hour: in a day less than what an idle collector takes
 SETTLE = 30  # seconds in which a collector has let go of what has ended
 SHORT_PAUSE = 0.2  # seconds between two processes that live shortly
 CODE_SIZE = 20000
+MESSAGES = 1000  # that are kept of each collector
 CACHES = ("region_names",)  # LRU, all memory from the start: names of a process that has ended stay until others need the room
 EXACT = ("--budget", "none", "--wait-limit", "60s")  # all that the targets do is to be counted
 
@@ -101,7 +102,7 @@ class Target(Process):
     def go(self):
         pid = json.loads(self.wait_line("stdout", '"ready"'))["pid"]
         for one in self.watched:
-            wait_until(lambda one=one: pid in one.attached(), "%s has attached to %d: %s" % (one.name, pid, self.arguments))
+            wait_until(lambda one=one: one.attached(pid, self.begun), "%s has attached to %d: %s" % (one.name, pid, self.arguments))
         self.send("\n")
         return self
 
@@ -188,7 +189,7 @@ class Codes:
         self.objects = [make(neff, CODE_SIZE, seed) for seed in range(3)]
         self.loads = Loads("nrt", program=target("code_loads", CODE_NAME))
         self.made = 0
-        wait_until(lambda: self.loads.inside_pid in codeobj.attached(), "codeobj has attached")
+        wait_until(lambda: codeobj.attached(self.loads.inside_pid, self.loads.begun), "codeobj has attached")
 
     def load(self):
         made = self.loads.load("nrt_load", *self.objects, threads=3, times=2, unload="yes")
@@ -211,14 +212,17 @@ class Watched:
     def __init__(self, name, process):
         self.name, self.process, self.pid = name, process, process.pid
         self.samples, self.base = [], None
-        self._attached, self._lock = set(), threading.Lock()
+        self.messages = collections.deque(maxlen=MESSAGES)
+        self._attached, self._lock = {}, threading.Lock()
 
-    def attached(self):
-        """Processes that have probes."""
+    def attached(self, pid, since):
+        """Whether the process has probes since that time, ns: another one may have had its number before."""
         with self._lock:
-            for line in self.process.take("stderr"):
-                self._attached.update(int(pid) for pid, probes in re.findall(r"PID (\d+) \(.*\): (\d+) probes", line) if int(probes))
-            return set(self._attached)
+            for line, time_ns in self.process.take("stderr"):
+                self.messages.append(line)
+                self._attached.update((int(found), time_ns) for found, probes in re.findall(r"PID (\d+) \(.*\): (\d+) probes", line)
+                                      if int(probes))
+            return self._attached.get(pid, 0) >= since
 
     def sample(self, since):
         assert self.process.child.poll() is None, "%s has ended: %s" % (self.name, self.process.stderr[-2000:])
@@ -332,7 +336,7 @@ class Agent(Watched):
     def details(self):
         runtimes = sum_by_runtime(((re.findall(r'runtime="([^"]*)"', labels) or ["other"])[0], value) for each in (self.gone, self.now)
                                   for (kind, labels, _), value in each.items() if kind == "inferences")
-        return ", by runtime %s\n%s\n%s" % (dict(runtimes), self.page, self.process.stderr[-20000:])
+        return ", by runtime %s" % dict(runtimes)
 
 
 class Continuous(Watched):
@@ -473,6 +477,10 @@ def soak(seconds, every, output, tell):
                 one.quiet()
             tell("%5d s: %d processes have made %d inferences, all are counted" % (
                 time.monotonic() - since, made.processes, sum(made.inferences.values())))
+    except AssertionError:
+        for one in watched:
+            print("the last messages of %s:\n%s%s" % (one.name, "".join(one.messages), one.process.stderr))
+        raise
     finally:
         if watched[0].samples:
             write_samples(output, watched)
