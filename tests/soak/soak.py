@@ -199,6 +199,13 @@ class Codes:
 
 # ---- the collectors ----
 
+def descriptors_of(pid):
+    """What each leads to."""
+    for number in os.listdir("/proc/%d/fd" % pid):
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink("/proc/%d/fd/%s" % (pid, number))
+
+
 def sum_by_runtime(pairs):
     sums = collections.Counter()
     for runtime, count in pairs:
@@ -211,7 +218,7 @@ class Watched:
 
     def __init__(self, name, process):
         self.name, self.process, self.pid = name, process, process.pid
-        self.samples, self.base = [], None
+        self.samples, self.base, self.base_files = [], None, None
         self.messages = collections.deque(maxlen=MESSAGES)
         self._attached, self._lock = {}, threading.Lock()
 
@@ -253,26 +260,28 @@ class Watched:
 
     def quiet(self):
         """Waits until it holds no more than behind the first round."""
-        seen = {}
+        seen, files = {}, collections.Counter()
 
         def held():
             found = links_and_maps(self.pid)
             seen.clear()
-            seen.update({"descriptors": len(os.listdir("/proc/%d/fd" % self.pid)), "links": len(found["link_id"]),
+            files.clear()
+            files.update(descriptors_of(self.pid))
+            seen.update({"descriptors": files.total(), "links": len(found["link_id"]),
                          "threads": len(os.listdir("/proc/%d/task" % self.pid))})
             seen.update({"entries of " + name: count for name, count in map_entries(self.pid).items() if name not in CACHES})
             return self.base is None or all(count <= self.base.get(what, 0) for what, count in seen.items())
         deadline = time.monotonic() + SETTLE
         while not held():
             if time.monotonic() > deadline:
-                raise AssertionError("%s has grown: %s" % (self.name, ", ".join(
+                raise AssertionError("%s has grown: %s; descriptors that are new: %s" % (self.name, ", ".join(
                     "%s from %d to %d" % (what, self.base.get(what, 0), count) for what, count in seen.items()
-                    if count > self.base.get(what, 0))))
+                    if count > self.base.get(what, 0)), dict(files - self.base_files)))
             time.sleep(1)
         if self.base is None:
             time.sleep(SETTLE / 3)  # what has ended is let go of a moment later
             held()
-            self.base = dict(seen)
+            self.base, self.base_files = dict(seen), files.copy()
 
     def stop(self):
         self.process.signal(signal.SIGINT)

@@ -207,6 +207,66 @@ Test(profile_trace_trace_document, names_of_another_life)
 	end(&fixture);
 }
 
+static void feed_life(struct fixture *fixture, __u32 tgid, unsigned int life, const char *name)
+{
+	const struct model_process process = { .tgid = tgid, .name = name, .command = "", .sort_index = life };
+	const struct event event = { .kind = EVENT_PROCESS, .process = &process };
+
+	feed(fixture, &event);
+	feed_thread(fixture, tgid, tgid, name);
+}
+
+static void feed_short_lives(struct fixture *fixture, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		feed_life(fixture, 1000 + i, 10 + i, "short");
+		feed_task(fixture, 1000 + i, XPT_TASK_EXIT, 1);
+	}
+}
+
+/* However many come and go, one that lives keeps its name. */
+Test(profile_trace_trace_document, names_of_a_process_that_lives)
+{
+	struct fixture fixture;
+
+	start(&fixture);
+	feed_thread(&fixture, TGID, MAIN, "main");
+	feed_short_lives(&fixture, TRACE_NAMES_MAX + 10);
+	feed_span(&fixture, MAIN, 0, 1, 2, 1);
+	finish(&fixture);
+	cr_expect_eq(count(&fixture, "M", "process_name"), 1);
+	cr_expect_eq(count(&fixture, "M", "thread_name"), 1);
+	end(&fixture);
+}
+
+Test(profile_trace_trace_document, names_of_processes_that_have_ended)
+{
+	static const unsigned int others[] = { TRACE_NAMES_ENDED - 1, TRACE_NAMES_ENDED };
+	struct fixture fixture;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		start(&fixture);
+		feed_thread(&fixture, TGID, MAIN, "main");
+		feed_task(&fixture, TGID, XPT_TASK_EXIT, 1);
+		feed_short_lives(&fixture, others[i]);
+		feed_span(&fixture, MAIN, 0, 1, 2, 1);
+		finish(&fixture);
+		cr_expect_eq(count(&fixture, "M", "process_name"), !i);
+		cr_expect_eq(count(&fixture, "M", "thread_name"), !i);
+		end(&fixture);
+	}
+	/* Another process has its number when its names would be dropped. */
+	start(&fixture);
+	feed_task(&fixture, TGID, XPT_TASK_EXIT, 1);
+	feed_life(&fixture, TGID, 9, "next");
+	feed_short_lives(&fixture, TRACE_NAMES_ENDED);
+	feed_span(&fixture, MAIN, 0, 1, 2, 1);
+	finish(&fixture);
+	cr_expect_str_eq(string_at(at(event_with(&fixture, "M", "process_name"), "args"), "name"), "next");
+	cr_expect_eq(count(&fixture, "M", "thread_name"), 1);
+	end(&fixture);
+}
+
 /* ---- the document ---- */
 
 static void check_head(const struct fixture *fixture)

@@ -37,9 +37,14 @@ struct thread_name {
 	char name[];
 };
 
-/* Both tables: the least recently updated come first. */
+/* Both tables: the least recently updated come first. Threads are owned by their process. */
 struct trace_names {
 	struct keyed_table processes, threads;
+	struct {
+		__u32 tgid;
+		unsigned int life;
+	} ended[TRACE_NAMES_ENDED]; /* a ring: names of processes that have ended are kept for documents that are being made */
+	size_t ended_count;	    /* so far */
 	struct chrome_devices *devices;
 	__u64 documents; /* made so far */
 };
@@ -98,7 +103,7 @@ static void put_name(struct keyed_table *table, struct keyed *entry, __u32 tgid,
 {
 	struct keyed *before = keyed_find(table, tgid, tid);
 
-	if (keyed_add(table, entry, 0, tgid, tid))
+	if (keyed_add(table, entry, tgid, tgid, tid))
 		free(entry);
 	else if (before)
 		keyed_drop(table, before);
@@ -132,9 +137,29 @@ static void add_thread(struct trace_names *names, __u32 tgid, __u32 tid, const c
 	put_name(&names->threads, &thread->keyed, tgid, tid);
 }
 
+/* The process has ended. Names of the one that did so TRACE_NAMES_ENDED before it are dropped. */
+static void end_process(struct trace_names *names, __u32 tgid)
+{
+	size_t place = names->ended_count % TRACE_NAMES_ENDED;
+	__u32 oldest = names->ended[place].tgid;
+
+	if (!find_process(names, tgid))
+		return;
+	/* Another process may have its number since. */
+	if (names->ended_count >= TRACE_NAMES_ENDED && life_of(names, oldest) == names->ended[place].life) {
+		keyed_drop_owner(&names->processes, oldest);
+		keyed_drop_owner(&names->threads, oldest);
+	}
+	names->ended[place].tgid = tgid;
+	names->ended[place].life = life_of(names, tgid);
+	names->ended_count++;
+}
+
 void trace_names_event(struct trace_names *names, const struct event *event)
 {
-	if (event->kind == EVENT_PROCESS)
+	if (event->kind == EVENT_TASK && event->task.what == XPT_TASK_EXIT)
+		end_process(names, event->task.tgid);
+	else if (event->kind == EVENT_PROCESS)
 		add_process(names, event->process);
 	else if (event->kind == EVENT_THREAD && event->thread.name)
 		add_thread(names, event->thread.tgid, event->thread.tid, event->thread.name);

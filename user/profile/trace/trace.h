@@ -19,9 +19,10 @@ struct trace_names;
 
 struct trace_names *trace_names_create(void); /* NULL: no memory */
 void trace_names_free(struct trace_names *names);
-/* Takes every event; keeps at most TRACE_NAMES_MAX threads and as many processes. */
+/* Takes every event; keeps at most TRACE_NAMES_MAX threads and as many processes, and those of the last TRACE_NAMES_ENDED that have ended. */
 void trace_names_event(struct trace_names *names, const struct event *event);
 #define TRACE_NAMES_MAX 16384
+#define TRACE_NAMES_ENDED 4096
 
 /* ---- the document of one report ---- */
 
