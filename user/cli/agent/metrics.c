@@ -151,6 +151,7 @@ struct agent_metrics {
 	struct xpt_session_status status;
 	double overhead;	  /* of the latest measurement; NaN: none */
 	double started, reported; /* s since 1970 */
+	bool short_reported;	  /* there was no memory for a series */
 	uint64_t slow;		  /* ns: an inference that takes so long gets a span; 0: none does */
 	struct {
 		void (*more)(void *context, struct exposition *to);
@@ -299,7 +300,13 @@ static struct series *series_of(struct agent_metrics *metrics, const struct xpt_
 	text_free(&labels);
 	if (series && place)
 		place_use(place, series);
-	return series ?: metrics->series.overflow; /* without memory for one of its own */
+	if (series)
+		return series;
+	if (!metrics->short_reported)
+		print_message(NULL, XPT_LOG_WARN,
+			      "no memory for the series of a program: it is added to program=\"other\"");
+	metrics->short_reported = true;
+	return metrics->series.overflow;
 }
 
 /* Sum of a column in its unit; -1: none of the samples has it. */
