@@ -105,7 +105,7 @@ struct xpt_continuous_options {
 
 	/*
 	 * Keeps a window of what this session traces, beside its profiles, streams and recordings; NULL: a session of its own. Targets,
-	 * counters and log are the session's and not set here, and no process is claimed. Begins with xpt_session_start(), or
+	 * counters and log are the session's and not set here, and no process is claimed, unless claims is set. Begins with xpt_session_start(), or
 	 * if that was before with xpt_continuous_start(); ends with xpt_continuous_stop(), and the session goes on. To be destroyed before it.
 	 */
 	struct xpt_session *session;
@@ -116,10 +116,18 @@ struct xpt_continuous_options {
 	 */
 	void (*saved)(void *context, const struct xpt_saved *saved, const char *reason);
 	void *saved_context;
+
+	/*
+	 * With a session that has not been started: non-zero: its targets are claimed, as without one: nobody else profiles them continuously
+	 * until xpt_continuous_destroy(), and the session does not trace those that others have claimed.
+	 */
+	int claims;
 };
 
 /* -EINVAL: not a trigger, or one that can never be met: reason gets the cause, cut to size (NULL if size is 0); -ENOMEM. */
 XPT_API int xpt_trigger_check(const char *text, char *reason, size_t size);
+/* How long an inference takes, ns, that meets a trigger of latency, at least. -ENODATA: it is another one; -EINVAL, -ENOMEM as above. */
+XPT_API int xpt_trigger_latency(const char *text, uint64_t *duration);
 
 /*
  * Checks the options, claims the targets, opens the output directory, loads the kernel side. Errors, with a message: -EINVAL no targets,

@@ -2,6 +2,7 @@
 """Commands whose faults are tested."""
 
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import faults
 import harm
 import harness
 import test_agent
+import test_otlp
 from faults import TIME_LIMIT, Case, finished, outcome_of
 from operator_toy import description, toy
 
@@ -269,8 +271,11 @@ def inspect(environment):
 
 
 def agent(environment):
-    """What it answers, and the file that it writes."""
+    """What it answers, the file that it writes, what it sends, and what it saves."""
     def meanwhile(attached):
+        with contextlib.suppress(AssertionError):
+            harness.wait_until(lambda: attached.process.child.poll() is not None or os.listdir(attached.folder + "/saved") or
+                               "cannot be saved" in attached.process.stderr, "saved", TIME_LIMIT / 10)
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
             client.settimeout(TIME_LIMIT)
             client.connect(attached.folder + "/socket")
@@ -280,9 +285,18 @@ def agent(environment):
 
     def made(attached):
         text = read(attached.folder + "/x.prom").decode()
-        return test_agent.by_program(test_agent.parse(text)) == test_agent.made_programs(attached.results)
-    return Attached(environment, "nrt", ["agent", "-p", "PID", "--budget", "none", "--interval", "100ms", "--listen", "unix:FOLDER/socket",
-                                         "--textfile", "FOLDER/x.prom"], "metrics are at", options=("--calls", "20", "--linger")).run(made, meanwhile)
+        sent = test_otlp.metrics_of(json.loads(gzip.decompress(server.accepted()[-1][2])))[1]
+        spans = [span for request in server.accepted("traces") for span in test_otlp.spans_of(json.loads(gzip.decompress(request[2])))]
+        paths = {one["value"]["stringValue"] for span in spans for one in span["attributes"] if one["key"] == "file.path"}
+        programs = test_agent.made_programs(attached.results)
+        return {"text": test_agent.by_program(test_agent.parse(text)) == programs, "sent": test_otlp.sums(sent, "xputrace.inferences") == programs,
+                "spans": len(spans) > 0, "saved": paths == {one.path for one in os.scandir(attached.folder + "/saved")} and len(paths)}
+    with test_otlp.Server() as server:
+        settings = {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}
+        return Attached({**environment, **settings}, "nrt", [
+            "agent", "-p", "PID", "--budget", "none", "--interval", "100ms", "--listen", "unix:FOLDER/socket", "--textfile", "FOLDER/x.prom",
+            "--otlp", server.url, "--save-on", "latency > 1ns", "--after", "200ms", "--cooldown", "1h", "-o", "FOLDER/saved"],
+            "files are saved into", options=("--calls", "20", "--linger")).run(made, meanwhile)
 
 
 Case("record_pid", record)

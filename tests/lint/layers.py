@@ -23,7 +23,7 @@ INSIDE = {
     "report": ["trace", "chrome", "perfetto", "merge", "latency", "table", "flame", "sql"],
     "profile": ["trace", "trigger", "handle"],
     "session": ["reader", "attach", "collect", "code", "core", "offline", "continuous", "inspect"],
-    "cli": ["", "agent", "continuous", "top"],
+    "cli": ["", "continuous", "agent", "top"],
     "model": ["stream", "stats", "program", "operator", "device", "inference", "core"],
 }
 FILES_MAX = 25

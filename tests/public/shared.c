@@ -258,6 +258,46 @@ static void test_all(void)
 	target_free(&target);
 }
 
+static int create_claiming(struct xpt_session *session, const char *directory, struct xpt_continuous **window)
+{
+	struct xpt_continuous_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.session = session;
+	options.output_dir = directory;
+	options.claims = 1;
+	return xpt_continuous_create(&options, window);
+}
+
+/* One window claims the target until it is destroyed; others may be there that claim nothing; a session that has started claims no more. */
+static void test_claims(void)
+{
+	struct target target = target_start("1", "1", "1");
+	struct xpt_session *session = create_session(&target.pid, on_message),
+			   *other = create_session(&target.pid, on_message);
+	struct xpt_continuous *window = NULL, *second = NULL;
+	char directory[] = "/tmp/xputrace-shared-XXXXXX";
+
+	if (!mkdtemp(directory))
+		target_give_up(directory);
+	CHECK_IS(create_claiming(session, directory, &window), 0);
+	CHECK_IS(create_claiming(other, directory, &second), -EBUSY);
+	CHECK(!second, "there is one");
+	xpt_continuous_destroy(create_window(other, directory, NULL));
+	xpt_continuous_destroy(window);
+	CHECK_IS(create_claiming(other, directory, &second), 0);
+	CHECK_IS(xpt_session_start(session), 0);
+	CHECK_IS(create_claiming(session, directory, &window), -EINVAL);
+	xpt_continuous_destroy(second);
+	xpt_session_destroy(other);
+	xpt_session_destroy(session);
+	CHECK_IS(rmdir(directory), 0);
+	target_go(&target);
+	target_end(&target);
+	target_free(&target);
+}
+
 /* What is chosen twice, or comes too late, is refused, and harms nothing. */
 static void test_refused(void)
 {
@@ -646,7 +686,7 @@ static int sample(const char *folder, const char *runtime, char *const *command)
 
 static const struct test tests[] = {
 	{ "all", test_all, 1 },	  { "refused", test_refused, 1 }, { "late", test_late, 1 },
-	{ "busy", test_busy, 1 }, { "unused", test_unused, 1 },
+	{ "busy", test_busy, 1 }, { "unused", test_unused, 1 },	  { "claims", test_claims, 1 },
 };
 
 int main(int argc, char **argv)

@@ -370,6 +370,7 @@ static void test_continuous_options(void)
 		char later[8];
 	} newer = { .options = { .size = sizeof(newer), .targets = &targets }, .later = { 1 } };
 	char reason[100] = "";
+	uint64_t duration = 0;
 
 	CHECK_IS(xpt_continuous_create(&newer.options, &continuous), -E2BIG);
 	CHECK_IS(xpt_continuous_create(&options, &continuous), -EINVAL);
@@ -379,6 +380,14 @@ static void test_continuous_options(void)
 	CHECK_IS(xpt_trigger_check("p99 > 10ms over 5s", NULL, 0), 0);
 	CHECK_IS(xpt_trigger_check("p99 > 10ms", reason, sizeof(reason)), -EINVAL);
 	CHECK(reason[0], "no reason");
+	CHECK_IS(xpt_trigger_latency("latency >= 20ms", &duration), 0);
+	CHECK_IS(duration, 20000000);
+	CHECK_IS(xpt_trigger_latency("latency > 1.5us", &duration), 0);
+	CHECK_IS(duration, 1501);
+	CHECK_IS(xpt_trigger_latency("waited > 5ms", &duration), -ENODATA);
+	CHECK_IS(xpt_trigger_latency("max > 5ms over 1s", &duration), -ENODATA);
+	CHECK_IS(xpt_trigger_latency("latency", &duration), -EINVAL);
+	CHECK_IS(xpt_trigger_latency(NULL, &duration), -EINVAL);
 }
 
 static const struct test tests[] = {

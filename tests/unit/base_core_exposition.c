@@ -2,6 +2,7 @@
 #include "base/core/exposition.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -98,6 +99,23 @@ Test(base_core_exposition, exemplar_with_span)
 	exemplar_labels(&exemplar, &labels);
 	expect(&labels, "pid=\"7\",trace_id=\"010000000000000000000000000000fe\",span_id=\"2000000000000003\"");
 	text_free(&exemplar.labels);
+}
+
+/* A sample without some of its labels would be one of another series. */
+Test(base_core_exposition, labels_without_memory)
+{
+	static const struct metric metric = { "x_runs", NULL, "Runs.", METRIC_COUNTER };
+	struct text text = {}, labels = {};
+	struct exposition to = { .out = &text };
+
+	label_add(&labels, "program", "a");
+	text_fail(&labels);
+	exposition_family(&to, &metric);
+	exposition_value(&to, &labels, 1, 0);
+	exposition_end(&to);
+	cr_expect_eq(text.error, -ENOMEM);
+	text_free(&text);
+	text_free(&labels);
 }
 
 Test(base_core_exposition, text_format)

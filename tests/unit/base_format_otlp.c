@@ -142,54 +142,42 @@ Test(base_format_otlp, json)
 	release(&encoder);
 }
 
-/* Of the exemplars of an update those with a span; requests of metrics have none. */
+/* One of a program, one of none with a file. */
 static void encode_spans(struct otlp_encoder *spans, bool json)
 {
-	static const double bounds[] = { 0.25, 1 };
-	static __u64 counts[] = { 2, 0, 300 };
 	static const struct otlp_pairs resource = {};
-	struct histogram histogram = { .bounds = bounds,
-				       .bound_count = 2,
-				       .counts = counts,
-				       .exemplar = { .value = 0.5,
-						     .time = 1700000000.125,
-						     .update = 7,
-						     .has_span = true,
-						     .trace_id = { 0xab, [15] = 1 },
-						     .span_id = { 0x0c, [7] = 2 } } };
-	struct otlp_encoder metrics = { .json = json, .resource = &resource, .spans = spans, .update = 7 };
-	struct exposition to = { .sink = &metrics.sink };
+	static const struct otlp_file file = { "/a\xff/b.xpt", "latency of a was 2 s (> 1 s)", 1ull << 33 };
+	struct exemplar exemplar = { .value = 0.5,
+				     .time = 1700000000.125,
+				     .has_span = true,
+				     .trace_id = { 0xab, [15] = 1 },
+				     .span_id = { 0x0c, [7] = 2 } };
 	struct text program = {}, unnamed = {};
 
-	metrics.scope_name = metrics.scope_version = "1";
-	*spans = metrics;
-	spans->spans = NULL;
-	spans->is_of_spans = true;
-	otlp_begin(&metrics);
+	*spans = (struct otlp_encoder){
+		.json = json, .is_of_spans = true, .resource = &resource, .scope_name = "1", .scope_version = "1"
+	};
 	label_add(&unnamed, "runtime", "r");
 	label_add(&program, "program", "a\"b");
-	label_add(&histogram.exemplar.labels, "pid", "77");
-	exposition_family(&to, &times);
-	exposition_histogram(&to, &program, &histogram, 0);
-	exposition_histogram(&to, &unnamed, &histogram, 0);
-	histogram.exemplar.update = 6;
-	exposition_histogram(&to, &program, &histogram, 0);
-	histogram.exemplar.update = 7;
-	histogram.exemplar.has_span = false;
-	exposition_histogram(&to, &program, &histogram, 0);
-	cr_assert_eq(otlp_end(&metrics) | otlp_end(spans), 0);
+	label_add(&exemplar.labels, "pid", "77");
+	otlp_add_span(spans, &program, &exemplar, NULL);
+	otlp_add_span(spans, &unnamed, &exemplar, &file);
+	cr_assert_eq(otlp_end(spans), 0);
 	cr_assert_eq(spans->count, 1);
 	cr_expect_eq(spans->requests[0].points, 2);
-	release(&metrics);
 	text_free(&program);
 	text_free(&unnamed);
-	text_free(&histogram.exemplar.labels);
+	text_free(&exemplar.labels);
 }
 
 #define SPAN(name)                                                                                                 \
 	"{\"traceId\":\"ab000000000000000000000000000001\",\"spanId\":\"0c00000000000002\",\"name\":\"" name       \
 	"\",\"kind\":1,\"startTimeUnixNano\":\"1699999999625000000\",\"endTimeUnixNano\":\"1700000000125000000\"," \
 	"\"attributes\":[{\"key\":"
+#define OF_FILE                                                                         \
+	"{\"key\":\"file.path\",\"value\":{\"stringValue\":\"/a\xef\xbf\xbd/b.xpt\"}}," \
+	"{\"key\":\"file.size\",\"value\":{\"intValue\":\"8589934592\"}},"              \
+	"{\"key\":\"xputrace.save.reason\",\"value\":{\"stringValue\":\"latency of a was 2 s (> 1 s)\"}}"
 
 Test(base_format_otlp, spans)
 {
@@ -199,7 +187,8 @@ Test(base_format_otlp, spans)
 			"a\\\"b") "\"xputrace.program\",\"value\":{\"stringValue\":\"a\\\"b\"}},"
 				  "{\"key\":\"process.pid\",\"value\":{\"stringValue\":\"77\"}}]}," SPAN(
 					  "") "\"xputrace.runtime\",\"value\":{\"stringValue\":\"r\"}},"
-					      "{\"key\":\"process.pid\",\"value\":{\"stringValue\":\"77\"}}]}]}]}]}";
+					      "{\"key\":\"process.pid\",\"value\":{\"stringValue\":\"77\"}}," OF_FILE
+					      "]}]}]}]}";
 	struct otlp_encoder spans;
 
 	encode_spans(&spans, true);
@@ -342,6 +331,32 @@ Test(base_format_otlp, nothing)
 	otlp_begin(&encoder);
 	cr_expect_eq(otlp_end(&encoder), 0);
 	cr_expect_eq(encoder.count, 0);
+}
+
+/* A point or span without some of its labels would be one of another series. */
+Test(base_format_otlp, labels_without_memory)
+{
+	static const struct otlp_pairs resource;
+	static const struct metric metric = { "x_runs", NULL, "Runs.", METRIC_COUNTER };
+	struct otlp_encoder encoder = { .resource = &resource, .scope_name = "x", .scope_version = "1" };
+	struct exposition to = { .sink = &encoder.sink };
+	struct exemplar exemplar = { .has_span = true };
+	struct text labels = {};
+
+	label_add(&labels, "program", "a");
+	text_fail(&labels);
+	otlp_begin(&encoder);
+	exposition_family(&to, &metric);
+	exposition_value(&to, &labels, 1, 0);
+	cr_expect_eq(encoder.requests[0].points, 1);
+	cr_expect_eq(otlp_end(&encoder), -ENOMEM);
+	cr_expect_eq(encoder.count, 0);
+	encoder = (struct otlp_encoder){
+		.is_of_spans = true, .resource = &resource, .scope_name = "x", .scope_version = "1"
+	};
+	otlp_add_span(&encoder, &labels, &exemplar, NULL);
+	cr_expect_eq(otlp_end(&encoder), -ENOMEM);
+	text_free(&labels);
 }
 
 /* ---- answers ---- */

@@ -3,6 +3,7 @@
 #include "base/format/prometheus.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -126,4 +127,22 @@ Test(base_format_prometheus, native_buckets)
 			   found.data);
 	text_free(&found);
 	text_free(&text);
+}
+
+/* A sample without some of its labels would be one of another series. */
+Test(base_format_prometheus, labels_without_memory)
+{
+	struct text text = {}, labels = {};
+	struct prometheus_encoder encoder;
+	struct exposition to = { .out = &text, .sink = &encoder.sink };
+
+	label_add(&labels, "program", "a");
+	text_fail(&labels);
+	prometheus_begin(&encoder, &text);
+	exposition_family(&to, &runs);
+	exposition_value(&to, &labels, 1, 0);
+	prometheus_end(&encoder);
+	cr_expect_eq(text.error, -ENOMEM);
+	text_free(&text);
+	text_free(&labels);
 }

@@ -173,6 +173,8 @@ static void add_sample_open(struct exposition *exposition, const char *end, cons
 {
 	struct text *out = exposition->out;
 
+	if (labels->error) /* they are not all there */
+		text_fail(out);
 	text_string(out, exposition->metric->name);
 	text_string(out, end);
 	if (labels->length || le_length) {

@@ -93,7 +93,7 @@ struct exposition {
 
 /* The head of a family. */
 void exposition_family(struct exposition *exposition, const struct metric *metric);
-/* A sample of the family; labels may be empty. created: s since 1970, for counters; 0: not known. */
+/* A sample of the family; labels may be empty, and if they lack memory so does what is made. created: s since 1970, for counters; 0: not known. */
 void exposition_value(struct exposition *exposition, const struct text *labels, double value, double created);
 void exposition_histogram(struct exposition *exposition, const struct text *labels, const struct histogram *histogram,
 			  double created);

@@ -140,7 +140,8 @@ static const char *const counted[][2] = {
 	{ "errors", "{error}" },      { "tokens", "{token}" },	       { "points", "{data_point}" },
 	{ "jobs", "{job}" },	      { "calls", "{call}" },	       { "events", "{event}" },
 	{ "processes", "{process}" }, { "programs", "{program}" },     { "series", "{series}" },
-	{ "retries", "{request}" },   { "inferences", "{inference}" },
+	{ "retries", "{request}" },   { "inferences", "{inference}" }, { "suppressed", "{trigger}" },
+	{ "saves", "{file}" },
 };
 
 /* Names that OpenTelemetry's conventions have for labels; others get a prefix. */
@@ -265,14 +266,34 @@ static void add_id(struct otlp_encoder *to, unsigned int field, const char *key,
 	json_add_text(body(to), key, digits);
 }
 
-static void add_attribute(struct otlp_encoder *to, unsigned int field, const char *name, const char *value)
+static void begin_attribute(struct otlp_encoder *to, unsigned int field, const char *name)
 {
 	begin_message(to, field, NULL);
 	add_string(to, 1, "key", name);
 	begin_message(to, 2, "value");
+}
+
+static void end_attribute(struct otlp_encoder *to)
+{
+	end_message(to);
+	end_message(to);
+}
+
+static void add_attribute(struct otlp_encoder *to, unsigned int field, const char *name, const char *value)
+{
+	begin_attribute(to, field, name);
 	add_string(to, 1, "stringValue", value);
-	end_message(to);
-	end_message(to);
+	end_attribute(to);
+}
+
+static void add_attribute_number(struct otlp_encoder *to, unsigned int field, const char *name, __u64 value)
+{
+	begin_attribute(to, field, name);
+	if (to->json)
+		json_add_long(body(to), "intValue", value);
+	else
+		pb_number(body(to), 3, value);
+	end_attribute(to);
 }
 
 /* Elements of a list that is open. */
@@ -283,6 +304,8 @@ static void add_labels(struct otlp_encoder *to, unsigned int field, const struct
 	char name[NAME_BYTES];
 	size_t length;
 
+	if (labels->error) /* they are not all there */
+		text_fail(body(to));
 	while (label_next(&at, end, &label, &length, &value)) {
 		text_bytes(&value, "", 1);
 		if (value.error) {
@@ -527,8 +550,15 @@ static void add_exemplar(struct otlp_encoder *to, unsigned int field, const stru
 	end_list(to);
 }
 
-/* A trace of one span: the inference, named as its program. labels: of the series. */
-static void add_span(struct otlp_encoder *to, const struct text *labels, const struct exemplar *exemplar)
+static void add_file(struct otlp_encoder *to, unsigned int field, const struct otlp_file *file)
+{
+	add_attribute(to, field, "file.path", file->path);
+	add_attribute_number(to, field, "file.size", file->bytes);
+	add_attribute(to, field, "xputrace.save.reason", file->reason);
+}
+
+void otlp_add_span(struct otlp_encoder *to, const struct text *labels, const struct exemplar *exemplar,
+		   const struct otlp_file *file)
 {
 	const char *at = labels->data, *end = at + labels->length, *label;
 	__u64 ended = nanoseconds(exemplar->time), took = nanoseconds(exemplar->value);
@@ -558,6 +588,8 @@ static void add_span(struct otlp_encoder *to, const struct text *labels, const s
 	begin_list(to, "attributes");
 	add_labels(to, 9, labels);
 	add_labels(to, 9, &exemplar->labels);
+	if (file)
+		add_file(to, 9, file);
 	end_list(to);
 	end_message(to);
 	text_free(&name);
@@ -584,8 +616,6 @@ static void on_histogram(struct exposition_sink *sink, const struct text *labels
 		add_explicit(to, histogram);
 	add_exemplar(to, to->exponential ? EXPONENTIAL_EXEMPLARS : HISTOGRAM_EXEMPLARS, &histogram->exemplar);
 	end_message(to);
-	if (to->spans && histogram->exemplar.has_span && histogram->exemplar.update == to->update)
-		add_span(to->spans, labels, &histogram->exemplar);
 }
 
 void otlp_begin(struct otlp_encoder *encoder)

@@ -41,15 +41,10 @@ struct otlp_request {
 	size_t points;	  /* data points, or spans */
 };
 
-/*
- * An exposition with this sink becomes requests. Those of spans come from another encoder: one whose requests are of metrics adds a span
- * there for each exemplar that has one and was brought by the update.
- */
+/* An exposition with this sink becomes requests; those of spans consist of what otlp_add_span() is called with. */
 struct otlp_encoder {
 	struct exposition_sink sink; /* first; of metrics only */
-	struct otlp_encoder *spans;  /* NULL: none are wanted, or these are the spans */
 	bool is_of_spans;
-	__u64 update; /* of exemplars with new spans */
 	bool json;
 	bool exponential; /* histograms are the native ones, with an exponential scale */
 	const struct otlp_pairs *resource;
@@ -69,6 +64,19 @@ struct otlp_encoder {
 
 /* Sets the sink; the members up to time have been set, and the rest are zeros. */
 void otlp_begin(struct otlp_encoder *encoder);
+
+/* A recording that has what a span is about. */
+struct otlp_file {
+	const char *path, *reason; /* reason: why it was saved */
+	__u64 bytes;
+};
+
+/*
+ * A trace of one span: the inference that the exemplar, which has a span, is about, named as its program. labels: of the series. file:
+ * NULL: there is none.
+ */
+void otlp_add_span(struct otlp_encoder *to, const struct text *labels, const struct exemplar *exemplar,
+		   const struct otlp_file *file);
 /* Completes the requests, which the caller frees with their bodies; 0 or -ENOMEM. Without points there are none. */
 int otlp_end(struct otlp_encoder *encoder);
 

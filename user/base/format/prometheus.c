@@ -47,8 +47,8 @@ static void add_labels(struct text *out, unsigned int field, const struct text *
 		pb_bytes(out, LABEL_VALUE, value.data, value.length);
 		pb_end(out, begin);
 	}
-	if (value.error)
-		out->error = value.error;
+	if (value.error || labels->error) /* they are not all there */
+		text_fail(out);
 	text_free(&value);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/file/file.h"
 #include "base/file/output.h"
+#include "cli/continuous/saving.h"
 #include "cli/session.h"
 
 #define INTERVAL 5000000000ull /* ns */
@@ -28,11 +29,13 @@ struct agent {
 	const char *otlp;	       /* NULL: as the environment has it */
 	uint64_t otlp_queue, otlp_traces;
 	bool kernels;
+	struct saving saving; /* without triggers nothing is saved */
 
 	struct xpt_session *library;
 	struct agent_metrics *metrics;
 	struct agent_server *server; /* NULL: nobody listens */
 	struct agent_push *push;     /* NULL: nobody gets them */
+	struct agent_saves *saves;   /* NULL: nothing is saved */
 	int textfile_error;	     /* of the latest attempt, so that it is reported once */
 };
 
@@ -97,6 +100,7 @@ static const struct option_entry entries[] = {
 	{ 0, "kernels", NULL,
 	  "give each kernel of CUDA, HIP, OpenCL... series of its own,\nnot only program=\"kernels\"", OPTION_FLAG,
 	  FIELD(kernels) },
+	{ .group = saving_options, FIELD(saving) },
 	{ .group = duration_option },
 	{ .group = collect_options },
 	{ .group = verbose_option },
@@ -116,7 +120,8 @@ static const struct command_line line = {
 		"  sudo xputrace agent\n"
 		"  sudo xputrace agent --listen unix:/run/xputrace/metrics --budget 1\n"
 		"  sudo xputrace agent --listen none --textfile /var/lib/prometheus/node-exporter/xputrace.prom\n"
-		"  sudo xputrace agent --listen none --otlp http://collector:4318 --otlp-traces 50ms\n\n"
+		"  sudo xputrace agent --listen none --otlp http://collector:4318 --otlp-traces 50ms\n"
+		"  sudo xputrace agent --save-on 'latency > 100ms' --save-on error -o /var/tmp/slow\n\n"
 		"exit status: 0 ended as asked, 1 failed, 2 wrong usage",
 };
 
@@ -158,11 +163,13 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 {
 	struct agent *agent = context;
 
+	if (agent->saves)
+		agent_saves_update(agent->saves);
 	agent_metrics_update(agent->metrics, agent->library, report);
 	if (agent->textfile)
 		update_textfile(agent);
 	if (agent->push)
-		agent_push_add(agent->push, report->end_realtime);
+		agent_push_add(agent->push, agent->saves, report->end_realtime);
 	if (agent->server)
 		agent_server_tick(agent->server);
 }
@@ -196,6 +203,11 @@ static void report_ready(const struct agent *agent)
 		snprintf(text, sizeof(text), "spans are sent to %.300s", agent_push_url(agent->push, true));
 		print_message(NULL, XPT_LOG_INFO, text);
 	}
+	if (agent->saves) {
+		snprintf(text, sizeof(text), "files are saved into %.300s",
+			 agent->saving.options.output_dir ?: XPT_CONTINUOUS_DIR);
+		print_message(NULL, XPT_LOG_INFO, text);
+	}
 	notify_manager();
 }
 
@@ -209,17 +221,37 @@ static int trace(struct agent *agent)
 
 	if (result)
 		return result;
-	result = exit_status(xpt_stream_start(stream) ?: xpt_session_start(agent->library));
+	if (agent->saving.triggers.count)
+		result = exit_status(agent_saves_create(&agent->saving, agent->library, agent->metrics, &agent->saves));
+	if (!result)
+		result = exit_status(xpt_stream_start(stream) ?: xpt_session_start(agent->library));
 	if (!result) {
 		report_ready(agent);
 		result = xpt_session_wait(agent->library, agent->session.duration ?: XPT_FOREVER);
 		result = result < 0 && result != -EINTR ? exit_failed(result) : 0;
 		end_soon(false);
+		if (agent->saves)
+			agent_saves_stop(agent->saves); /* the last spans do not wait for a file */
 		xpt_stream_stop(stream);
 		xpt_stream_flush(stream);
 	}
 	xpt_stream_destroy(stream);
+	agent_saves_destroy(agent->saves);
 	return result;
+}
+
+/* ns that an inference takes at least that gets a span, because of --otlp-traces or of a trigger that it meets; 0: none does. */
+static uint64_t span_least(const struct agent *agent)
+{
+	const char *exporter = getenv("OTEL_TRACES_EXPORTER");
+	uint64_t least = agent->otlp_traces, latency;
+
+	if (exporter && !strcmp(exporter, "none"))
+		return least;
+	for (size_t i = 0; i < agent->saving.triggers.count; i++)
+		if (!xpt_trigger_latency(agent->saving.triggers.items[i], &latency) && (!least || latency < least))
+			least = latency;
+	return least;
 }
 
 static int run(struct agent *agent)
@@ -227,14 +259,16 @@ static int run(struct agent *agent)
 	XPT_OPTS(xpt_session_options, options, WATCH_OPTIONS(&agent->session));
 	const struct agent_metrics_options metrics_options = { .max_series = agent->max_series,
 							       .kernels = agent->kernels,
-							       .slow = agent->otlp_traces,
 							       .stale = agent->stale };
 	int result = exit_status(agent_metrics_create(&metrics_options, &agent->metrics));
+	uint64_t slow = span_least(agent);
 
 	if (!result)
-		result = exit_status(agent_push_create(agent->otlp, agent->otlp_queue, agent->otlp_traces,
-						       agent->metrics, &agent->push));
-	if (!result && agent->otlp_traces && !agent->push)
+		result = exit_status(
+			agent_push_create(agent->otlp, agent->otlp_queue, slow, agent->metrics, &agent->push));
+	if (!result && agent->push && agent_push_url(agent->push, true))
+		agent_metrics_give_spans(agent->metrics, slow);
+	else if (!result && agent->otlp_traces)
 		result = session_options_refuse(
 			&line, "--otlp-traces requires --otlp URL or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
 	if (!result && !strcmp(agent->listen, "none") && !agent->textfile && !agent->push)
@@ -256,6 +290,22 @@ static int run(struct agent *agent)
 	return result;
 }
 
+/* Reports options for files without a trigger: true. The folder may be given all the same, as a service does. */
+static bool triggers_missing(const struct saving *saving)
+{
+	static const struct saving standard = { SAVING_DEFAULTS };
+	const struct xpt_continuous_options *given = &saving->options, *as = &standard.options;
+
+	if (saving->triggers.count ||
+	    (given->window_bytes == as->window_bytes && given->window_time == as->window_time &&
+	     given->save_after == as->save_after && given->save_cooldown == as->save_cooldown &&
+	     given->save_files == as->save_files && given->save_bytes == as->save_bytes && given->level == as->level &&
+	     !saving->on_save.program && saving->on_save.limit == standard.on_save.limit))
+		return false;
+	session_options_refuse(&line, "options of saved files require --save-on TRIGGER");
+	return true;
+}
+
 int command_agent(int argc, char **argv)
 {
 	static struct agent agent = {
@@ -266,12 +316,13 @@ int command_agent(int argc, char **argv)
 		.stale = STALE,
 		.listen = AGENT_LISTEN,
 		.otlp_queue = AGENT_QUEUE,
+		.saving = { SAVING_DEFAULTS },
 	};
 	int result = session_options_parse(&line, argc, argv, &agent);
 
 	if (result)
 		return result;
-	if (choices_refused(&line, &agent.session))
+	if (choices_refused(&line, &agent.session) || triggers_missing(&agent.saving))
 		return EXIT_USAGE;
 	messages_detach();
 	return run(&agent);

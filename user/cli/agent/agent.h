@@ -21,12 +21,13 @@ struct agent_metrics_options {
 	size_t max_series;
 	bool kernels;	/* each kernel has a series of its own */
 	uint64_t stale; /* ns without anything new after which series of what has ended are removed */
-	uint64_t slow;	/* ns that the slowest inference of a program takes at least that gets a span; 0: none does */
 };
 
 /* 0 or -ENOMEM. */
 int agent_metrics_create(const struct agent_metrics_options *options, struct agent_metrics **result);
 void agent_metrics_free(struct agent_metrics *metrics);
+/* From the next update on the slowest inference of a program gets a span if it takes so long, ns. */
+void agent_metrics_give_spans(struct agent_metrics *metrics, uint64_t slow);
 /* Adds a report, and reads devices and the state of the session. */
 void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *session,
 			  const struct xpt_profile_report *report);
@@ -39,7 +40,12 @@ void agent_metrics_render(struct agent_metrics *metrics, enum agent_format forma
 /* Changes with each update. */
 uint64_t agent_metrics_version(struct agent_metrics *metrics);
 
-/* Whenever they are exposed, more() adds its own, and calls none of these functions. NULL: no more. */
+/* The spans that the latest update has given: an exemplar each, with the labels of its series. span() calls none of these functions. */
+void agent_metrics_spans(struct agent_metrics *metrics,
+			 void (*span)(void *context, const struct text *labels, const struct exemplar *exemplar),
+			 void *context);
+
+/* Whenever they are exposed, more() adds its own, and calls none of these functions: one for each context. NULL: not any more. */
 void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *context, struct exposition *to),
 			  void *context);
 
@@ -80,6 +86,30 @@ int agent_server_create(const char *where, struct agent_metrics *metrics, struct
 void agent_server_tick(struct agent_server *server);
 void agent_server_destroy(struct agent_server *server); /* NULL is allowed */
 
+/* ---- saves.c: the flight recorder in the agent's session ---- */
+
+struct saving;
+struct agent_saves;
+
+/* A file with what happened from begin to end, ns since 1970. */
+struct agent_file {
+	char path[4096], reason[256];
+	uint64_t bytes, begin, end;
+};
+
+/* Before the session starts. Reports errors, also of its options, as xpt_continuous_create(). saving is used until the end. */
+int agent_saves_create(struct saving *saving, struct xpt_session *session, struct agent_metrics *metrics,
+		       struct agent_saves **result);
+/* Reads its state, at the end of an interval. */
+void agent_saves_update(struct agent_saves *saves);
+/* Whether at the latest update a trigger had fired whose file was not there yet. */
+bool agent_saves_pending(struct agent_saves *saves);
+/* The first of the latest files that has all of a time. False: none has. */
+bool agent_saves_find(struct agent_saves *saves, uint64_t begin, uint64_t end, struct agent_file *file);
+/* Completes the file that is being written; no other one follows. Before the session stops. */
+void agent_saves_stop(struct agent_saves *saves);
+void agent_saves_destroy(struct agent_saves *saves); /* NULL is allowed */
+
 /* ---- push.c: sends the metrics and spans to a server of OpenTelemetry's protocol ---- */
 
 #define AGENT_QUEUE (4u << 20)
@@ -91,12 +121,15 @@ const char *agent_push_refused(const char *url);
 /*
  * url: of the option, NULL: the environment says where, as OpenTelemetry's specification of exporters has it, and everything else in any
  * case. Wrong settings are messages. *result NULL: nobody has said where. -EINVAL (reported): it is no URL; -ENOMEM. To be called before
- * there are threads. queue: bytes of requests of each kind that wait. spans: those of the latest update are sent, too.
+ * there are threads. queue: bytes of requests of each kind that wait. spans: those of the metrics are sent, too, where somebody has said where.
  */
 int agent_push_create(const char *url, uint64_t queue, bool spans, struct agent_metrics *metrics,
 		      struct agent_push **result);
-/* Queues the metrics as they are, with the spans of their latest update; time: ns since 1970. */
-void agent_push_add(struct agent_push *push, uint64_t time);
+/*
+ * Queues the metrics as they are, with the spans of their latest update; time: ns since 1970. Where a file that may have the inference of a
+ * span is being saved, the span waits for it until one of the next calls. saves: NULL: there are none.
+ */
+void agent_push_add(struct agent_push *push, struct agent_saves *saves, uint64_t time);
 /* Where they are sent to, without what may be secret; spans: NULL where none are. */
 const char *agent_push_url(const struct agent_push *push, bool spans);
 /* Sends what waits, for some seconds at most. NULL is allowed. */

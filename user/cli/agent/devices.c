@@ -238,19 +238,21 @@ static void add_part(struct agent_devices *devices, const struct part *part, dou
 	double factor = exceeds(device) ? device->total / device->sum : 1;
 	bool used = part->time > 0 || part->queue > 0 || part->jobs > 0 || !isnan(part->memory), alive;
 	const struct person *person = person_of(devices, part->pid, part->process, &alive);
-	struct series *series;
+	struct series *series = NULL;
 	struct text labels = {};
 
-	if (!person || (!used && !alive))
+	if (!used && !alive)
 		return;
 	text_bytes(&labels, device->labels.data, device->labels.length);
-	label_add(&labels, "process", part->pid > 0 ? person->name : "unknown");
-	label_add(&labels, "container", person->ids.container);
-	label_add(&labels, "pod_uid", person->ids.pod);
-	series = labels.error ? NULL : series_get(&device->series, &labels, now);
+	if (person) {
+		label_add(&labels, "process", part->pid > 0 ? person->name : "unknown");
+		label_add(&labels, "container", person->ids.container);
+		label_add(&labels, "pod_uid", person->ids.pod);
+		series = labels.error ? NULL : series_get(&device->series, &labels, now);
+	}
 	text_free(&labels);
-	if (!series)
-		return;
+	if (!series) /* no memory */
+		series = device->series.overflow;
 	series_add(series, TIME, part->time * factor);
 	if (part->jobs > 0 || part->queue > 0) {
 		series_add(series, QUEUE, part->queue);

@@ -113,6 +113,7 @@ static const char *const figure_names[FIGURES] = { "busy", "jobs", "memory_used"
 
 #define CAUSES_MAX 32
 #define PLACES_MAX 65536
+#define EXTENSIONS_MAX 2
 
 struct device {
 	struct text labels;
@@ -148,10 +149,14 @@ struct agent_metrics {
 	struct cause causes[CAUSES_MAX];
 	size_t cause_count;
 	struct xpt_session_status status;
-	double overhead;				    /* of the latest measurement; NaN: none */
-	double started, reported;			    /* s since 1970 */
-	void (*more)(void *context, struct exposition *to); /* NULL: none */
-	void *more_context;
+	double overhead;	  /* of the latest measurement; NaN: none */
+	double started, reported; /* s since 1970 */
+	bool short_reported;	  /* there was no memory for a series */
+	uint64_t slow;		  /* ns: an inference that takes so long gets a span; 0: none does */
+	struct {
+		void (*more)(void *context, struct exposition *to);
+		void *context; /* NULL: none */
+	} extensions[EXTENSIONS_MAX];
 };
 
 static double realtime(void)
@@ -179,7 +184,7 @@ static int on_device(void *context, const struct xpt_device_info *info)
 	label_add(&device->labels, "hw_name", info->node);
 	label_add(&device->labels, "driver", info->driver);
 	metrics->device_count++;
-	return 0;
+	return device->labels.error;
 }
 
 static void note_figure(struct device *device, enum figure figure, const struct xpt_counter_value *value)
@@ -274,7 +279,6 @@ static struct place *place_of(struct agent_metrics *metrics, const struct xpt_pr
 	return place;
 }
 
-/* NULL: no memory. */
 static struct series *series_of(struct agent_metrics *metrics, const struct xpt_program_report *program, double now)
 {
 	struct place *place = program->id ? place_of(metrics, program) : NULL;
@@ -296,7 +300,13 @@ static struct series *series_of(struct agent_metrics *metrics, const struct xpt_
 	text_free(&labels);
 	if (series && place)
 		place_use(place, series);
-	return series;
+	if (series)
+		return series;
+	if (!metrics->short_reported)
+		print_message(NULL, XPT_LOG_WARN,
+			      "no memory for the series of a program: it is added to program=\"other\"");
+	metrics->short_reported = true;
+	return metrics->series.overflow;
 }
 
 /* Sum of a column in its unit; -1: none of the samples has it. */
@@ -358,7 +368,9 @@ static void add_exemplar(const struct agent_metrics *metrics, struct exemplar *e
 	exemplar->value = took;
 	exemplar->time = (double)program->slowest_time / 1e9 + offset;
 	exemplar->update = update;
-	exemplar->has_span = metrics->options.slow && program->slowest_duration >= metrics->options.slow &&
+	if (exemplar->labels.error) /* a part of them would be none */
+		text_clear(&exemplar->labels, ~(size_t)0);
+	exemplar->has_span = exemplar->labels.length && metrics->slow && program->slowest_duration >= metrics->slow &&
 			     getrandom(ids, sizeof(ids), GRND_NONBLOCK) == sizeof(ids);
 	if (exemplar->has_span) {
 		memcpy(exemplar->trace_id, ids, sizeof(exemplar->trace_id));
@@ -493,6 +505,13 @@ uint64_t agent_metrics_version(struct agent_metrics *metrics)
 	return version;
 }
 
+void agent_metrics_give_spans(struct agent_metrics *metrics, uint64_t slow)
+{
+	pthread_mutex_lock(&metrics->lock);
+	metrics->slow = slow;
+	pthread_mutex_unlock(&metrics->lock);
+}
+
 /* ---- all of them as text ---- */
 
 /* The series, and the overflow where it has anything: NULL behind the last. */
@@ -501,6 +520,22 @@ static const struct series *series_at(const struct series_table *table, size_t i
 	if (index < table->count)
 		return table->all[index];
 	return index == table->count && !isnan(table->overflow->values[INFERENCES]) ? table->overflow : NULL;
+}
+
+void agent_metrics_spans(struct agent_metrics *metrics,
+			 void (*span)(void *context, const struct text *labels, const struct exemplar *exemplar),
+			 void *context)
+{
+	const struct series *series;
+
+	pthread_mutex_lock(&metrics->lock);
+	for (size_t each = 0; (series = series_at(&metrics->series, each)); each++) {
+		const struct exemplar *exemplar = &series->histograms[0].exemplar;
+
+		if (exemplar->has_span && exemplar->update == metrics->version)
+			span(context, &series->labels, exemplar);
+	}
+	pthread_mutex_unlock(&metrics->lock);
 }
 
 static void render_tokens(struct exposition *to, const struct series *series, double created)
@@ -585,12 +620,13 @@ static void render_devices(const struct agent_metrics *metrics, struct expositio
 	}
 }
 
-/* A family of one sample without labels. */
-static void render_one(struct exposition *to, struct metric metric, double value, double created)
+/* A family of one sample without labels. unit: NULL: none. created: s since 1970; 0: it is a gauge. */
+static void render_one(struct exposition *to, const char *name, const char *unit, const char *help, double value,
+		       double created)
 {
 	static const struct text none;
 
-	exposition_family(to, &metric);
+	exposition_family(to, &(struct metric){ name, unit, help, created > 0 ? METRIC_COUNTER : METRIC_GAUGE });
 	if (!isnan(value))
 		exposition_value(to, &none, value, created);
 }
@@ -618,28 +654,18 @@ static void render_session(const struct agent_metrics *metrics, struct expositio
 	exposition_family(to, &lost);
 	for (size_t i = 0; i < metrics->cause_count; i++)
 		exposition_value(to, &metrics->causes[i].labels, (double)metrics->causes[i].count, since);
-	render_one(to, (struct metric){ "xputrace_calls", NULL, "Calls that were recorded.", METRIC_COUNTER },
-		   (double)status->calls, since);
-	render_one(to, (struct metric){ "xputrace_processes", NULL, "Processes that are traced now.", METRIC_GAUGE },
-		   status->processes, 0);
-	render_one(to, (struct metric){ "xputrace_programs", NULL, "Programs that are known now.", METRIC_GAUGE },
-		   status->programs, 0);
-	render_one(to,
-		   (struct metric){
-			   "xputrace_overhead_ratio", "ratio",
-			   "CPU time of tracing and collector as a share of that of the processes, latest measurement.",
-			   METRIC_GAUGE },
+	render_one(to, "xputrace_calls", NULL, "Calls that were recorded.", (double)status->calls, since);
+	render_one(to, "xputrace_processes", NULL, "Processes that are traced now.", status->processes, 0);
+	render_one(to, "xputrace_programs", NULL, "Programs that are known now.", status->programs, 0);
+	render_one(to, "xputrace_overhead_ratio", "ratio",
+		   "CPU time of tracing and collector as a share of that of the processes, latest measurement.",
 		   metrics->overhead, 0);
 	if (!status->targets_time) /* without a budget nothing measures it */
 		return;
-	render_one(to,
-		   (struct metric){ "xputrace_overhead_cpu_seconds", "seconds",
-				    "CPU time that tracing added to the processes and took for collecting.",
-				    METRIC_COUNTER },
+	render_one(to, "xputrace_overhead_cpu_seconds", "seconds",
+		   "CPU time that tracing added to the processes and took for collecting.",
 		   (double)(status->added_time + status->collector_time) / 1e9, since);
-	render_one(to,
-		   (struct metric){ "xputrace_traced_cpu_seconds", "seconds", "CPU time of the traced processes.",
-				    METRIC_COUNTER },
+	render_one(to, "xputrace_traced_cpu_seconds", "seconds", "CPU time of the traced processes.",
 		   (double)status->targets_time / 1e9, since);
 }
 
@@ -650,38 +676,24 @@ static void render_agent(const struct agent_metrics *metrics, struct exposition 
 	struct text labels = {};
 
 	getrusage(RUSAGE_SELF, &usage);
-	render_one(to,
-		   (struct metric){ "xputrace_series", NULL, "Label sets of programs that have series.", METRIC_GAUGE },
+	render_one(to, "xputrace_series", NULL, "Label sets of programs that have series.",
 		   (double)metrics->series.count, 0);
-	render_one(to,
-		   (struct metric){ "xputrace_series_dropped", NULL,
-				    "Label sets beyond --max-series, which are in the program other.", METRIC_COUNTER },
-		   (double)metrics->series.dropped, metrics->started);
+	render_one(to, "xputrace_series_dropped", NULL,
+		   "Label sets beyond --max-series, which are in the program other.", (double)metrics->series.dropped,
+		   metrics->started);
 	render_one(
-		to,
-		(struct metric){
-			"xputrace_series_removed", NULL,
-			"Label sets of programs that had ended and did nothing for --stale-after: they have no series any more.",
-			METRIC_COUNTER },
+		to, "xputrace_series_removed", NULL,
+		"Label sets of programs that had ended and did nothing for --stale-after: they have no series any more.",
 		(double)metrics->series.removed, metrics->started);
-	render_one(to,
-		   (struct metric){ "xputrace_process_cpu_seconds", "seconds", "CPU time of the agent.",
-				    METRIC_COUNTER },
+	render_one(to, "xputrace_process_cpu_seconds", "seconds", "CPU time of the agent.",
 		   (double)usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
 			   (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
 		   metrics->started);
-	render_one(to,
-		   (struct metric){ "xputrace_process_resident_memory_bytes", "bytes", "Memory of the agent.",
-				    METRIC_GAUGE },
-		   resident(), 0);
-	render_one(to,
-		   (struct metric){ "xputrace_process_start_time_seconds", "seconds",
-				    "When the agent was started, since 1970: its counters begin then.", METRIC_GAUGE },
-		   metrics->started, 0);
-	render_one(to,
-		   (struct metric){ "xputrace_last_report_timestamp_seconds", "seconds",
-				    "End of the latest interval that is in these metrics, since 1970.", METRIC_GAUGE },
-		   metrics->reported ?: NAN, 0);
+	render_one(to, "xputrace_process_resident_memory_bytes", "bytes", "Memory of the agent.", resident(), 0);
+	render_one(to, "xputrace_process_start_time_seconds", "seconds",
+		   "When the agent was started, since 1970: its counters begin then.", metrics->started, 0);
+	render_one(to, "xputrace_last_report_timestamp_seconds", "seconds",
+		   "End of the latest interval that is in these metrics, since 1970.", metrics->reported ?: NAN, 0);
 	label_add(&labels, "version", XPT_VERSION);
 	exposition_family(to, &build);
 	exposition_value(to, &labels, 1, 0);
@@ -696,8 +708,9 @@ void agent_metrics_expose(struct agent_metrics *metrics, struct exposition *to)
 	agent_devices_render(metrics->shares, to, metrics->started);
 	render_session(metrics, to);
 	render_agent(metrics, to);
-	if (metrics->more)
-		metrics->more(metrics->more_context, to);
+	for (size_t i = 0; i < EXTENSIONS_MAX; i++)
+		if (metrics->extensions[i].context)
+			metrics->extensions[i].more(metrics->extensions[i].context, to);
 	exposition_end(to);
 	pthread_mutex_unlock(&metrics->lock);
 }
@@ -717,9 +730,13 @@ void agent_metrics_render(struct agent_metrics *metrics, enum agent_format forma
 void agent_metrics_extend(struct agent_metrics *metrics, void (*more)(void *context, struct exposition *to),
 			  void *context)
 {
+	size_t i = 0;
+
 	pthread_mutex_lock(&metrics->lock);
-	metrics->more = more;
-	metrics->more_context = context;
+	while (i < EXTENSIONS_MAX - 1 && metrics->extensions[i].context && metrics->extensions[i].context != context)
+		i++;
+	metrics->extensions[i].more = more;
+	metrics->extensions[i].context = more ? context : NULL;
 	pthread_mutex_unlock(&metrics->lock);
 }
 
@@ -752,7 +769,10 @@ int agent_metrics_create(const struct agent_metrics_options *options, struct age
 		agent_metrics_free(metrics);
 		return error;
 	}
-	xpt_device_list(on_device, metrics);
+	if (xpt_device_list(on_device, metrics) == -ENOMEM) {
+		agent_metrics_free(metrics);
+		return -ENOMEM;
+	}
 	*result = metrics;
 	return 0;
 }

@@ -46,16 +46,21 @@ static void warn_ignored(const char *name, const char *expected)
 
 static const char not_url[] = "expected a URL that begins with http:// or https://";
 
+static int curl_error(CURLUcode code)
+{
+	return !code ? 0 : code == CURLUE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
+}
+
 /* whole: the URL that is sent to, shown: for messages; the caller frees both. added: to the path, NULL: nothing. -EINVAL, -ENOMEM. */
 static int parse_url(const char *given, const char *added, char **whole, char **shown)
 {
 	static const CURLUPart secret[] = { CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT };
 	CURLU *url = curl_url();
 	char *scheme = NULL, *path = NULL, *longer = NULL, *part = NULL;
-	int error = url ? 0 : -ENOMEM;
+	int error = url ? curl_error(curl_url_set(url, CURLUPART_URL, given, 0)) : -ENOMEM;
 
-	if (!error && (curl_url_set(url, CURLUPART_URL, given, 0) || curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) ||
-		       (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)))
+	error = error ?: curl_error(curl_url_get(url, CURLUPART_SCHEME, &scheme, 0));
+	if (!error && strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
 		error = -EINVAL;
 	if (!error && added) {
 		if (curl_url_get(url, CURLUPART_PATH, &path, 0) ||
@@ -63,15 +68,13 @@ static int parse_url(const char *given, const char *added, char **whole, char **
 		    curl_url_set(url, CURLUPART_PATH, longer, 0))
 			error = -ENOMEM;
 	}
-	if (!error && curl_url_get(url, CURLUPART_URL, &part, 0))
-		error = -EINVAL;
+	error = error ?: curl_error(curl_url_get(url, CURLUPART_URL, &part, 0));
 	*whole = error ? NULL : strdup(part);
 	curl_free(part);
 	part = NULL;
 	for (size_t i = 0; !error && i < sizeof(secret) / sizeof(secret[0]); i++)
 		curl_url_set(url, secret[i], NULL, 0);
-	if (!error && curl_url_get(url, CURLUPART_URL, &part, 0))
-		error = -EINVAL;
+	error = error ?: curl_error(curl_url_get(url, CURLUPART_URL, &part, 0));
 	*shown = error ? NULL : strdup(part);
 	if (!error && (!*whole || !*shown))
 		error = -ENOMEM;

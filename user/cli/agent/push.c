@@ -15,6 +15,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/process.h"
+#include "base/core/vec.h"
 #include "base/file/gzip.h"
 #include "base/format/otlp.h"
 #include "cli/commands.h"
@@ -23,12 +24,14 @@
 #define BACKOFF_FIRST_MS 500u
 #define BACKOFF_LAST_MS 30000u
 #define RETRY_AFTER_LAST_MS 3600000u
-#define FLUSH_MS 5000u	    /* from the end of the command until nothing is sent any more */
-#define ANSWER_BYTES 65536u /* that are read of an answer */
+#define FLUSH_MS 5000u		 /* from the end of the command until nothing is sent any more */
+#define ANSWER_BYTES 65536u	 /* that are read of an answer */
+#define SPAN_WAIT 90000000000ull /* ns that a span waits for its file at most: the longest --after, and time to write */
+#define SPANS_WAITING_MAX 4096
 
-enum cause { QUEUE_FULL, REFUSED, REJECTED, ENDED, CAUSES };
+enum cause { QUEUE_FULL, REFUSED, REJECTED, ENDED, NO_MEMORY, CAUSES };
 
-static const char *const cause_names[CAUSES] = { "queue_full", "refused", "rejected", "ended" };
+static const char *const cause_names[CAUSES] = { "queue_full", "refused", "rejected", "ended", "no_memory" };
 
 /* Names of threads, and what messages about them consist of. */
 static const struct {
@@ -71,10 +74,19 @@ struct sender {
 	char fault[CURL_ERROR_SIZE];
 };
 
+/* That waits for the file with its inference. */
+struct span {
+	struct text labels; /* of its series */
+	struct exemplar exemplar;
+	uint64_t until; /* ns, CLOCK_MONOTONIC */
+};
+
 struct agent_push {
 	struct agent_metrics *metrics;
 	double started; /* s since 1970 */
 	struct sender senders[OTLP_SIGNALS];
+	struct span *spans; /* of agent_push_add() alone */
+	size_t span_count;
 };
 
 static void say(const struct sender *sender, enum xpt_log_level level, const char *what, const char *reason,
@@ -113,6 +125,14 @@ static void report_dropped(struct sender *sender, enum cause cause, const char *
 	pthread_mutex_unlock(&sender->lock);
 	if (!before)
 		say(sender, XPT_LOG_WARN, signals[sender->signal].dropped, reason, signals[sender->signal].counter);
+}
+
+static void drop_for_memory(struct sender *sender, size_t points)
+{
+	pthread_mutex_lock(&sender->lock);
+	sender->dropped[NO_MEMORY] += points;
+	pthread_mutex_unlock(&sender->lock);
+	report_dropped(sender, NO_MEMORY, "no memory");
 }
 
 static int append(void *context, const void *bytes, size_t length)
@@ -173,18 +193,23 @@ static void enqueue(struct sender *sender, struct item *items)
 		report_dropped(sender, QUEUE_FULL, "the queue (--otlp-queue) is full");
 }
 
-/* Those of an encoder that has ended. */
+/* Ends the encoder, and queues its requests. */
 static void enqueue_requests(struct sender *sender, struct otlp_encoder *encoder)
 {
 	struct item *items = NULL, **last = &items;
+	size_t points = 0;
 
+	for (size_t i = 0; i < encoder->count; i++)
+		points += encoder->requests[i].points;
+	if (otlp_end(encoder))
+		drop_for_memory(sender, points);
 	for (size_t i = 0; i < encoder->count; i++) {
 		struct otlp_request *request = &encoder->requests[i];
 		struct item *item = calloc(1, sizeof(*item));
 		char *fitting;
 
 		if (!item || (sender->settings.packed && pack(&request->body))) {
-			print_message(NULL, XPT_LOG_WARN, "no memory for metrics to be sent");
+			drop_for_memory(sender, request->points);
 			text_free(&request->body);
 			free(item);
 			continue;
@@ -214,25 +239,77 @@ static struct otlp_encoder encoder_of(const struct sender *sender, uint64_t time
 				      .time = time };
 }
 
-void agent_push_add(struct agent_push *push, uint64_t time)
-{
-	struct sender *senders = push->senders;
-	struct otlp_encoder spans = encoder_of(&senders[OTLP_TRACES], time),
-			    metrics = encoder_of(&senders[OTLP_METRICS], time);
-	struct exposition to = { .sink = &metrics.sink };
-	int error;
+/* ---- spans ---- */
 
-	metrics.update = agent_metrics_version(push->metrics);
-	metrics.spans = senders[OTLP_TRACES].has_thread ? &spans : NULL;
+static void free_span(struct span *span)
+{
+	text_free(&span->labels);
+	text_free(&span->exemplar.labels);
+}
+
+static void on_span(void *context, const struct text *labels, const struct exemplar *exemplar)
+{
+	struct span span = { .exemplar = *exemplar, .until = clock_monotonic() + SPAN_WAIT };
+	struct agent_push *push = context;
+
+	span.exemplar.labels = (struct text){ 0 };
+	text_bytes(&span.labels, labels->data, labels->length);
+	text_bytes(&span.exemplar.labels, exemplar->labels.data, exemplar->labels.length);
+	if (span.labels.error || span.exemplar.labels.error || vec_push(push->spans, push->span_count, span)) {
+		free_span(&span);
+		drop_for_memory(&push->senders[OTLP_TRACES], 1);
+	}
+}
+
+/* Whether the file with its inference is there. */
+static bool find_file(const struct span *span, struct agent_saves *saves, struct agent_file *file)
+{
+	const struct exemplar *exemplar = &span->exemplar;
+
+	return saves && agent_saves_find(saves, (uint64_t)((exemplar->time - exemplar->value) * 1e9),
+					 (uint64_t)(exemplar->time * 1e9), file);
+}
+
+static void add_spans(struct agent_push *push, struct agent_saves *saves, uint64_t time)
+{
+	struct sender *sender = &push->senders[OTLP_TRACES];
+	struct otlp_encoder encoder = encoder_of(sender, time);
+	bool pending = saves && agent_saves_pending(saves);
+	uint64_t now = clock_monotonic();
+	size_t count = push->span_count;
+	struct agent_file file;
+
+	push->span_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct span span = push->spans[i];
+		bool found = find_file(&span, saves, &file);
+
+		if (!found && pending && now < span.until && push->span_count < SPANS_WAITING_MAX) {
+			push->spans[push->span_count++] = span;
+			continue;
+		}
+		otlp_add_span(&encoder, &span.labels, &span.exemplar,
+			      found ? &(struct otlp_file){ file.path, file.reason, file.bytes } : NULL);
+		free_span(&span);
+	}
+	enqueue_requests(sender, &encoder);
+}
+
+void agent_push_add(struct agent_push *push, struct agent_saves *saves, uint64_t time)
+{
+	struct otlp_encoder metrics = encoder_of(&push->senders[OTLP_METRICS], time);
+	struct exposition to = { .sink = &metrics.sink };
+
 	otlp_begin(&metrics);
 	agent_metrics_expose(push->metrics, &to);
-	error = otlp_end(&metrics);
-	error = otlp_end(&spans) ?: error;
-	if (error)
-		print_message(NULL, XPT_LOG_WARN, "no memory for metrics to be sent");
-	enqueue_requests(&senders[OTLP_METRICS], &metrics);
-	enqueue_requests(&senders[OTLP_TRACES], &spans);
+	enqueue_requests(&push->senders[OTLP_METRICS], &metrics);
+	if (!push->senders[OTLP_TRACES].has_thread)
+		return;
+	agent_metrics_spans(push->metrics, on_span, push);
+	add_spans(push, saves, time);
 }
+
+/* ---- sending ---- */
 
 /* The oldest, which is the caller's. NULL: the end, and nothing is left, or no time. */
 static struct item *take_oldest(struct sender *sender)
@@ -252,8 +329,6 @@ static struct item *take_oldest(struct sender *sender)
 	pthread_mutex_unlock(&sender->lock);
 	return item;
 }
-
-/* ---- sending ---- */
 
 static size_t on_answer(char *bytes, size_t size, size_t count, void *context)
 {
@@ -558,7 +633,8 @@ static void ask_to_end(struct sender *sender)
 	pthread_mutex_unlock(&sender->lock);
 }
 
-static void end(struct sender *sender)
+/* waiting: points that are not in its queue yet. */
+static void end(struct sender *sender, size_t waiting)
 {
 	uint64_t left;
 
@@ -566,6 +642,7 @@ static void end(struct sender *sender)
 		return;
 	if (sender->has_thread)
 		pthread_join(sender->thread, NULL);
+	sender->dropped[ENDED] += waiting;
 	while (sender->first) {
 		struct item *item = sender->first;
 
@@ -600,8 +677,10 @@ int agent_push_create(const char *url, uint64_t queue, bool spans, struct agent_
 	push->metrics = metrics;
 	push->started = (double)clock_read(CLOCK_REALTIME) / 1e9;
 	error = start(&push->senders[OTLP_METRICS], OTLP_METRICS, url, queue);
-	if (!error && spans)
+	if (!error && spans) {
 		error = start(&push->senders[OTLP_TRACES], OTLP_TRACES, url, queue);
+		error = error == -ENOENT ? 0 : error;
+	}
 	if (error) {
 		agent_push_destroy(push);
 		return error == -ENOENT ? 0 : error;
@@ -618,8 +697,11 @@ void agent_push_destroy(struct agent_push *push)
 	for (enum otlp_signal signal = 0; signal < OTLP_SIGNALS; signal++)
 		if (push->senders[signal].has_thread)
 			ask_to_end(&push->senders[signal]);
-	agent_metrics_extend(push->metrics, NULL, NULL);
-	for (enum otlp_signal signal = 0; signal < OTLP_SIGNALS; signal++)
-		end(&push->senders[signal]);
+	agent_metrics_extend(push->metrics, NULL, push);
+	end(&push->senders[OTLP_METRICS], 0);
+	end(&push->senders[OTLP_TRACES], push->span_count);
+	for (size_t i = 0; i < push->span_count; i++)
+		free_span(&push->spans[i]);
+	free(push->spans);
 	free(push);
 }

@@ -36,6 +36,8 @@ _xputrace_instances() {
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
 	local commands="record profile stream top agent continuous inspect codeobj counters report explain diff merge list check"
+	# What saves a window, in agent and continuous start.
+	local saving="-o -w --output-dir --window --window-time --save-on --after --cooldown --max-files --max-bytes --on-save --on-save-limit --level"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --why --budget --quiet --verbose --help --"
 	local written="-d --output --duration --summary-json"
@@ -159,7 +161,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -d -n -r -b -v -h --pid --process --all-processes --match --interval --batch --tables --save-dir --ops --stacks --samples --why --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
 		;;
 	agent)
-		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -l -d -r -b -v -h --pid --process --all-processes --match --listen --textfile --otlp --otlp-traces --otlp-queue --interval --max-series --stale-after --kernels --duration --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "-p -a -m -l -d -r -b -v -h --pid --process --all-processes --match --listen --textfile --otlp --otlp-traces --otlp-queue --interval --max-series --stale-after --kernels $saving --duration --runtime --only --region --drivers --driver --buffer --link --no-wait --wait-limit --budget --verbose --help --" -- "$current")
 		;;
 	continuous)
 		local answered="-h --instance --timeout --help"
@@ -168,7 +170,7 @@ _xputrace() {
 			return
 		fi
 		case ${COMP_WORDS[2]} in
-		start) mapfile -t COMPREPLY < <(compgen -W "$watched -w -s --output-dir --window --window-time --save-on --after --cooldown --max-files --max-bytes --on-save --on-save-limit --instance --background --sample --level --counters --counters-every --counters-per-inference" -- "$current") ;;
+		start) mapfile -t COMPREPLY < <(compgen -W "$watched $saving -s --instance --background --sample --counters --counters-every --counters-per-inference" -- "$current") ;;
 		save) mapfile -t COMPREPLY < <(compgen -W "$answered -p -P -c -n -t -o -q --pid --program --core --last --time --output --format --quiet" -- "$current") ;;
 		status) mapfile -t COMPREPLY < <(compgen -W "$answered --format" -- "$current") ;;
 		stop) mapfile -t COMPREPLY < <(compgen -W "$answered" -- "$current") ;;

@@ -19,8 +19,7 @@
 #include <xputrace/continuous.h>
 #include <xputrace/report.h>
 
-#include "base/file/output.h"
-#include "cli/continuous/on_save.h"
+#include "cli/continuous/saving.h"
 #include "cli/session.h"
 
 /* ---- commands that run in the background ---- */
@@ -153,34 +152,10 @@ static void service_message(void *context, enum xpt_log_level level, const char 
 /* ---- start ---- */
 
 struct start_context {
-	struct session_options session;	       /* first: see session.h */
-	struct xpt_continuous_options options; /* 0 where something is to have no limit or no time, until it is created */
-	struct string_list triggers;
-	struct on_save_options on_save; /* no program: nothing is run */
+	struct session_options session; /* first: see session.h */
+	struct saving saving;
 	bool background;
 };
-
-static bool take_trigger(void *triggers, const char *value, const char **reason)
-{
-	static char why[256];
-
-	*reason = why;
-	if (((struct string_list *)triggers)->count == XPT_TRIGGERS_MAX) {
-		snprintf(why, sizeof(why), "more than %d triggers", XPT_TRIGGERS_MAX);
-		return false;
-	}
-	return !xpt_trigger_check(value, why, sizeof(why)) && string_list_add(triggers, value);
-}
-
-static bool take_program_path(void *path, const char *value, const char **reason)
-{
-	*reason = "expected the path of a program, with a '/'";
-	if (!strchr(value, '/'))
-		return false;
-	*reason = "expected a program that can be run";
-	*(const char **)path = value;
-	return !access(value, X_OK);
-}
 
 /* As the library checks it; here, the message has the option. */
 static bool take_instance(void *name, const char *value, const char **reason)
@@ -195,36 +170,14 @@ static bool take_instance(void *name, const char *value, const char **reason)
 
 static const struct option_entry entries[] = {
 	{ .group = target_options },
-	{ 'o', "output-dir", "DIR", "where saved files go; made if missing (default: " XPT_CONTINUOUS_DIR ")",
-	  OPTION_STRING, FIELD(options.output_dir) },
-	{ 'w', "window", "SIZE", "memory for what is kept: 64M, 1G (default 64M)", OPTION_SIZE,
-	  FIELD(options.window_bytes), .min = XPT_WINDOW_BYTES_MIN, .max = XPT_WINDOW_BYTES_MAX },
-	{ 0, "window-time", "TIME", "keep nothing older (default 60s); 0: as much as fits", OPTION_DURATION,
-	  FIELD(options.window_time), .min = XPT_WINDOW_TIME_MIN, .max = XPT_WINDOW_TIME_MAX, .zero = true },
-	{ 0, "save-on", "TRIGGER",
-	  "save the window when this happens, may be given several times:\n'latency > 20ms', 'p99 > 10ms over 5s' (also p50..., mean,\n"
-	  "max), error",
-	  OPTION_CALLBACK, FIELD(triggers), .take = take_trigger },
-	{ 0, "after", "TIME", "and what happens in this time after it (default 1s)", OPTION_DURATION,
-	  FIELD(options.save_after), .max = XPT_SAVE_AFTER_MAX, .zero = true },
-	{ 0, "cooldown", "TIME", "and not again before this time is over (default 30s)", OPTION_DURATION,
-	  FIELD(options.save_cooldown), .max = XPT_WINDOW_TIME_MAX, .zero = true },
-	{ 0, "max-files", "N", "and no more files than this (default 100; 0: no limit)", OPTION_NUMBER,
-	  FIELD(options.save_files) },
-	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", OPTION_SIZE,
-	  FIELD(options.save_bytes), .zero = true },
-	{ 0, "on-save", "PROGRAM", "run PROGRAM FILE for each saved file, one at a time", OPTION_CALLBACK,
-	  FIELD(on_save.program), .take = take_program_path },
-	{ 0, "on-save-limit", "TIME", "kill a run of it that takes longer (default 60s)", OPTION_DURATION,
-	  FIELD(on_save.limit), .min = 100000000, .max = XPT_WINDOW_TIME_MAX },
+	{ .group = saving_options, FIELD(saving) },
 	{ 0, "instance", "NAME", "what save, status and stop call it (default: " XPT_CONTINUOUS_NAME ")",
-	  OPTION_CALLBACK, FIELD(options.name), .take = take_instance,
+	  OPTION_CALLBACK, FIELD(saving.options.name), .take = take_instance,
 	  .expected = "letters, digits, '-', '_' and '.', 64 at most" },
 	{ 0, "background", NULL, "return once it runs; messages go to the system's log", OPTION_FLAG,
 	  FIELD(background) },
-	{ 's', "sample", "N", "record one inference in N of each program", OPTION_INT, FIELD(options.sample_every),
-	  .min = 1, .max = 1000000 },
-	{ .group = level_option, FIELD(options.level) },
+	{ 's', "sample", "N", "record one inference in N of each program", OPTION_INT,
+	  FIELD(saving.options.sample_every), .min = 1, .max = 1000000 },
 	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile; `xputrace list counters`\nnames them",
 	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
 	{ .group = counters_options },
@@ -255,61 +208,25 @@ static void on_end(void *continuous)
 	xpt_continuous_interrupt(continuous);
 }
 
-/* What SIGUSR2 saves; a handler has no other way to know. */
-static struct xpt_continuous *volatile running;
-
-static void on_trigger(int number)
-{
-	struct xpt_continuous *continuous = running;
-
-	(void)number;
-	if (continuous)
-		xpt_continuous_trigger(continuous);
-}
-
 static int create(struct start_context *start, struct xpt_continuous **continuous)
 {
 	const struct session_options *session = &start->session;
 	XPT_OPTS(xpt_session_options, targets, WATCH_OPTIONS(session));
-	struct xpt_continuous_options *options = &start->options;
-	uint64_t *const limits[] = { &options->window_time, &options->save_after, &options->save_cooldown,
-				     &options->save_files, &options->save_bytes };
+	struct xpt_continuous_options *options = &start->saving.options;
 
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-		*limits[i] = *limits[i] ?: XPT_NONE;
 	targets.log = service_message;
 	options->targets = &targets;
-	options->triggers = start->triggers.items;
-	options->trigger_count = start->triggers.count;
 	options->counters_every = session->counters_every;
 	options->counters_per_inference = session->counters_per_inference;
-	options->has_owner = sudo_caller(&options->user, &options->group);
 	return xpt_continuous_create(options, continuous);
-}
-
-/* Its thread is there before the files are. */
-static int create_on_save(struct start_context *start, struct on_save **on_save)
-{
-	int error;
-
-	if (!start->on_save.program)
-		return 0;
-	start->on_save.instance = start->options.name;
-	start->on_save.log = service_message;
-	error = on_save_create(&start->on_save, on_save);
-	if (error)
-		return error;
-	start->options.saved = on_save_file;
-	start->options.saved_context = *on_save;
-	return 0;
 }
 
 static void print_started(const struct start_context *start)
 {
 	char text[200], instance[100] = "";
 
-	if (strcmp(start->options.name, XPT_CONTINUOUS_NAME))
-		snprintf(instance, sizeof(instance), " --instance %s", start->options.name);
+	if (strcmp(start->saving.options.name, XPT_CONTINUOUS_NAME))
+		snprintf(instance, sizeof(instance), " --instance %s", start->saving.options.name);
 	snprintf(text, sizeof(text),
 		 "recording into memory; `xputrace continuous save%s` writes the window into a file", instance);
 	service_message(NULL, XPT_LOG_INFO, text);
@@ -318,14 +235,13 @@ static void print_started(const struct start_context *start)
 static int run(struct start_context *start)
 {
 	const struct session_options *session = &start->session;
-	struct sigaction action = { .sa_handler = on_trigger };
 	struct xpt_continuous *continuous;
-	struct on_save *on_save = NULL;
 	int error;
 
 	if (!start->background)
 		messages_detach();
-	error = create_on_save(start, &on_save);
+	/* The thread of --on-save is there before the files are. */
+	error = saving_begin(&start->saving, start->saving.options.name, service_message);
 	if (error)
 		return exit_status(error);
 	error = create(start, &continuous);
@@ -335,12 +251,11 @@ static int run(struct start_context *start)
 			xpt_continuous_destroy(continuous);
 	}
 	if (error) {
-		on_save_destroy(on_save);
+		saving_end(&start->saving);
 		return exit_status(error);
 	}
 	end_on_signals(on_end, continuous);
-	running = continuous;
-	sigaction(SIGUSR2, &action, NULL);
+	saving_on_signal(continuous);
 	if (!session->quiet)
 		print_started(start);
 	service_ready();
@@ -348,29 +263,16 @@ static int run(struct start_context *start)
 	if (!session->quiet)
 		print_command_status(session->command, xpt_continuous_command_status(continuous));
 	end_on_signals(NULL, NULL);
-	running = NULL;
+	saving_on_signal(NULL);
 	end_soon(false);
 	xpt_continuous_destroy(continuous);
-	on_save_destroy(on_save);
+	saving_end(&start->saving);
 	return error < 0 && error != -EINTR ? exit_failed(error) : 0;
 }
 
 static int start_command(int argc, char **argv)
 {
-	static struct start_context start = {
-		.options = {
-			.size = sizeof(start.options),
-			.window_bytes = XPT_WINDOW_BYTES,
-			.window_time = XPT_WINDOW_TIME,
-			.sample_every = 1,
-			.name = XPT_CONTINUOUS_NAME,
-			.save_after = XPT_SAVE_AFTER,
-			.save_cooldown = XPT_SAVE_COOLDOWN,
-			.save_files = XPT_SAVE_FILES,
-			.save_bytes = XPT_SAVE_BYTES,
-		},
-		.on_save.limit = ON_SAVE_LIMIT,
-	};
+	static struct start_context start = { .saving = { SAVING_DEFAULTS, .options.name = XPT_CONTINUOUS_NAME } };
 	int result;
 
 	service_streams();
@@ -378,7 +280,7 @@ static int start_command(int argc, char **argv)
 	if (!result && session_counters_missing(&line, &start.session))
 		result = EXIT_USAGE;
 	if (!result) {
-		signal(SIGUSR2, SIG_IGN);
+		saving_on_signal(NULL);
 		if (start.background)
 			service_background();
 		result = run(&start);

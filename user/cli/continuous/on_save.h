@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The program that `continuous start --on-save` runs for each saved file: one after the other, beside the recording. */
+/* The program that --on-save runs for each saved file: one after the other, beside the recording. */
 #ifndef XPT_CLI_CONTINUOUS_ON_SAVE_H
 #define XPT_CLI_CONTINUOUS_ON_SAVE_H
 

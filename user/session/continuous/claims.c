@@ -67,7 +67,7 @@ int continuous_admit(void *context, pid_t pid)
 	if (error == -EBUSY && continuous->refused != pid)
 		log_error(log,
 			  "process %d is profiled continuously already: save what it did there, or stop that first "
-			  "(xputrace continuous status, save, stop)",
+			  "(xputrace continuous status, save, stop; or an agent with --save-on)",
 			  pid);
 	else if (error && error != -EBUSY)
 		log_error(log, "process %d cannot be claimed: %s", pid, strerror(-error));
@@ -110,21 +110,22 @@ int continuous_make_control_dir(const struct log *log)
 	return error;
 }
 
-int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets)
+int continuous_claim_targets(struct xpt_continuous *continuous)
 {
-	const struct log *log = &continuous->collector->log;
+	const struct collector *collector = continuous->collector;
+	const struct log *log = &collector->log;
 	int error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);
 
-	if (!error && targets->all_processes) {
+	if (!error && collector->options.all_processes) {
 		error = target_claim_all(&continuous->claims);
 		if (error && error != -EBUSY)
 			log_error(log, "processes cannot be claimed: %s", strerror(-error));
 		else if (error)
 			log_error(log,
 				  "some processes are profiled continuously already, so all of them cannot be: stop "
-				  "that first (xputrace continuous stop)");
+				  "that first (xputrace continuous stop, or an agent with --save-on)");
 	}
-	for (size_t i = 0; i < targets->pid_count && !error; i++)
-		error = claim_target(continuous, targets->pids[i]);
+	for (size_t i = 0; i < collector->options.pid_count && !error; i++)
+		error = claim_target(continuous, collector->pids[i]);
 	return error;
 }

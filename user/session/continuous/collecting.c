@@ -284,6 +284,7 @@ static void save_by_trigger(struct xpt_continuous *continuous)
 	}
 	if (error) {
 		save_limits_done(&continuous->limits, 0);
+		continuous->status.failed_saves++;
 		log_error(&continuous->collector->log, "%s: cannot be saved: %s", continuous->save_reason,
 			  strerror(-error));
 	}

@@ -69,6 +69,19 @@ static bool is_name(const char *name)
 	return true;
 }
 
+int xpt_trigger_latency(const char *text, uint64_t *duration)
+{
+	struct trigger_condition condition;
+	char reason[REASON_MAX];
+	int error = text ? trigger_text_parse(text, &condition, reason, sizeof(reason)) : -EINVAL;
+
+	if (!error && condition.measure != TRIGGER_LATENCY)
+		error = -ENODATA;
+	if (!error)
+		*duration = condition.limit + !condition.at_least;
+	return error;
+}
+
 int xpt_trigger_check(const char *text, char *reason, size_t size)
 {
 	struct trigger *trigger;
@@ -121,6 +134,10 @@ static int check_together(const struct log *log, const struct xpt_continuous_opt
 	if (options->sample_every > SAMPLE_MAX) {
 		log_error(log, "sampling one inference in %u is out of range (1 to %u)", options->sample_every,
 			  SAMPLE_MAX);
+		return -EINVAL;
+	}
+	if (options->claims && options->session && options->session->starting) {
+		log_error(log, "the session has started: its targets cannot be claimed any more");
 		return -EINVAL;
 	}
 	if (!targets->counter_count && (options->counters_every || options->counters_per_inference)) {
@@ -283,10 +300,10 @@ static int create_parts(struct xpt_continuous *continuous, const struct xpt_cont
 {
 	int error = create_session(continuous, options, targets);
 
-	if (!error && (options->name || !options->session))
+	if (!error && (options->name || options->claims))
 		error = continuous_make_control_dir(&continuous->collector->log);
-	if (!error && !options->session)
-		error = continuous_claim_targets(continuous, targets);
+	if (!error && options->claims)
+		error = continuous_claim_targets(continuous);
 	if (!error)
 		error = create_folder(continuous, options);
 	if (!error)
@@ -359,7 +376,8 @@ int continuous_create(const struct xpt_continuous_options *given, const struct c
 	save_list_init(&continuous->asked);
 	save_list_init(&continuous->taken);
 	save_list_init(&continuous->written);
-	if (!options.session) { /* else it is the same program that traces them already */
+	options.claims |= !options.session; /* else it is the same program that traces them already */
+	if (options.claims) {
 		continuous->consumer.admit = continuous_admit;
 		continuous->consumer.leave = continuous_leave;
 	}

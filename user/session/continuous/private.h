@@ -129,7 +129,7 @@ int continuous_create(const struct xpt_continuous_options *given, const struct c
 /* claims.c */
 /* Those that are known by now. -EBUSY, logged; or an error of open(). */
 int continuous_make_control_dir(const struct log *log); /* of the socket and the claims */
-int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets);
+int continuous_claim_targets(struct xpt_continuous *continuous);
 int continuous_admit(void *context, pid_t pid); /* as in struct consumer; context: struct xpt_continuous */
 void continuous_leave(void *context, pid_t pid);
 /* Makes the file if there is none. Or an error of open(). */

@@ -180,7 +180,7 @@ static void count(struct xpt_continuous *continuous, const struct save *save)
 	if (!save->error) {
 		status->saves++;
 		status->saved_bytes += save->saved.bytes;
-	} else if (save->error != -ENOENT) {
+	} else if (save->error != -ENOENT || save->costs) { /* not: there was no such inference */
 		status->failed_saves++;
 	}
 	if (save->by_trigger)
