@@ -51,7 +51,7 @@ void kern_set_patient(struct kern *kern, bool patient)
 	__atomic_store_n(&kern->shared->wake_new, patient, __ATOMIC_RELAXED);
 }
 
-int kern_family_adopt(struct kern *kern)
+int kern_family_complete(struct kern *kern)
 {
 	kern->settings.family = 1;
 	return settings_write(kern, &kern->settings);
@@ -401,6 +401,11 @@ void kern_family_add(struct kern *kern, pid_t tgid)
 void kern_family_own(struct kern *kern, pid_t tgid)
 {
 	__atomic_fetch_or(&family_word(kern, tgid)->own, family_bit(tgid), __ATOMIC_ACQ_REL);
+}
+
+void kern_report_forks(struct kern *kern, pid_t tgid)
+{
+	__atomic_fetch_or(&family_word(kern, tgid)->active, family_bit(tgid), __ATOMIC_ACQ_REL);
 }
 
 void kern_family_remove(struct kern *kern, pid_t tgid)
