@@ -28,22 +28,23 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	__u32 tgid = child->tgid, parent_tgid = parent->tgid;
 	const struct xpt_config *config = config_get();
 	struct xpt_record_task record = {};
-	bool active;
+	bool active, at_once;
 
 	if (tgid == parent_tgid || !config || !is_target(parent_tgid))
 		return 0;
-	active = family_is_active(parent_tgid);
+	at_once = !config->family || family_is_private(parent_tgid);
+	active = family_is_active(parent_tgid) || family_is_private(parent_tgid);
 	family_add(tgid);
 	/* The programs of its parent are its own, too. */
 	if (active)
 		family_activate(tgid);
-	if (config->family && !active)
+	if (!active && !at_once)
 		return 0;
 	family_report(tgid);
 	record.other = parent_tgid;
 	record.shares_memory = BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm);
 	BPF_CORE_READ_STR_INTO(&record.name, child, comm);
-	task_emit(&record, tgid, child->pid, XPT_TASK_FORK, config->family ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+	task_emit(&record, tgid, child->pid, XPT_TASK_FORK, at_once ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

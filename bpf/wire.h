@@ -378,9 +378,9 @@ struct xpt_shared {
 struct xpt_family {
 	__u64 member;	/* traced, and its children too */
 	__u64 reported; /* its end is, too: its fork was, or it has run another program, or is active */
-	/* It has made a traced call, has probes by its memory, or its parent was active when it forked: what it forks is reported. */
-	__u64 active;
-	__u64 own; /* has probes of its own; member or not */
+	__u64 active; /* has made a traced call, or its parent had or was private when it forked: what it forks is reported */
+	__u64 own;     /* has probes of its own; member or not */
+	__u64 private; /* has such by its memory, which its children need: what it forks is reported at once */
 };
 
 #define XPT_FAMILY_WORDS 65536 /* PID_MAX_LIMIT / 64 */

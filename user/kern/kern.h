@@ -150,8 +150,8 @@ __u64 kern_ended_time(const struct kern *kern); /* ns of CPU time of followed pr
 __u64 kern_tasks_missed(const struct kern *kern);
 /* From now on the family has what single processes have by their files: forks are reported only of those that have more or have called. */
 int kern_family_complete(struct kern *kern);
-/* Forks of the process are reported from now on, until it ends. */
-void kern_report_forks(struct kern *kern, pid_t tgid);
+/* The process has probes that its children need and the family has not: its forks are reported at once from now on, until it ends. */
+void kern_family_private(struct kern *kern, pid_t tgid);
 
 /*
  * The device of the file system that answers for the pages at the begin of a mapping of a process, and whether that is FUSE, also where

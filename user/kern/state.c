@@ -403,9 +403,10 @@ void kern_family_own(struct kern *kern, pid_t tgid)
 	__atomic_fetch_or(&family_word(kern, tgid)->own, family_bit(tgid), __ATOMIC_ACQ_REL);
 }
 
-void kern_report_forks(struct kern *kern, pid_t tgid)
+void kern_family_private(struct kern *kern, pid_t tgid)
 {
-	__atomic_fetch_or(&family_word(kern, tgid)->active, family_bit(tgid), __ATOMIC_ACQ_REL);
+	kern_family_own(kern, tgid);
+	__atomic_fetch_or(&family_word(kern, tgid)->private, family_bit(tgid), __ATOMIC_ACQ_REL);
 }
 
 void kern_family_remove(struct kern *kern, pid_t tgid)
@@ -414,6 +415,7 @@ void kern_family_remove(struct kern *kern, pid_t tgid)
 	__u64 bit = family_bit(tgid);
 
 	__atomic_fetch_and(&word->own, ~bit, __ATOMIC_ACQ_REL);
+	__atomic_fetch_and(&word->private, ~bit, __ATOMIC_ACQ_REL);
 	__atomic_fetch_and(&word->reported, ~bit, __ATOMIC_ACQ_REL);
 	__atomic_fetch_and(&word->active, ~bit, __ATOMIC_ACQ_REL);
 	if (__atomic_fetch_and(&word->member, ~bit, __ATOMIC_ACQ_REL) & bit)

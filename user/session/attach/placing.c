@@ -200,7 +200,7 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 	}
 	/* Its children need them, too, and the family does not get them. */
 	if (tgid > 0 && (!complete || file->changed))
-		kern_report_forks(attacher->options.kern, tgid);
+		kern_family_private(attacher->options.kern, tgid);
 	placed = attach_groups(attacher, mapped, &all);
 	if (placed != -ESTALE)
 		return placed;
