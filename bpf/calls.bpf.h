@@ -55,8 +55,8 @@ __noinline int thread_announce(struct xpt_thread *thread)
 	header_fill(&record->header, XPT_RECORD_TASK, sizeof(*record), id >> 32, bpf_ktime_get_ns());
 	record->tid = id;
 	record->event = XPT_TASK_THREAD;
+	record->shares_memory = 0;
 	record->reserved = 0;
-	record->reserved2 = 0;
 	record->other = 0;
 	record->code = 0;
 	bpf_get_current_comm(record->name, sizeof(record->name));

@@ -45,6 +45,13 @@ static __always_inline bool family_is_active(__u32 tgid)
 	return family && (family->active & family_bit(tgid));
 }
 
+static __always_inline bool family_is_private(__u32 tgid)
+{
+	const struct xpt_family *family = family_get(tgid);
+
+	return family && (family->private & family_bit(tgid));
+}
+
 /* It has made a traced call. */
 static __always_inline void family_activate(__u32 tgid)
 {
@@ -84,8 +91,10 @@ static __always_inline __u32 family_remove(__u32 tgid)
 
 	if (!family || !shared)
 		return 0;
-	if (family->own & bit)
+	if (family->own & bit) {
 		__sync_fetch_and_and(&family->own, ~bit);
+		__sync_fetch_and_and(&family->private, ~bit);
+	}
 	if ((family->reported | family->active) & bit) {
 		__sync_fetch_and_and(&family->reported, ~bit);
 		__sync_fetch_and_and(&family->active, ~bit);

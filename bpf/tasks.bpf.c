@@ -17,29 +17,34 @@ static __always_inline void task_emit(struct xpt_record_task *record, __u32 tgid
 		count_loss(XPT_LOSS_RING_FULL);
 }
 
-/* The child has not run yet: a member of the family is traced from its first instruction. */
+/*
+ * The child has not run yet: as a member of the family it is traced from its first instruction on, by the probes that the family has. It is
+ * reported where these may not be all: until user space has placed those of a single process for the family, or where its parent has
+ * more.
+ */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = child->tgid, parent_tgid = parent->tgid;
 	const struct xpt_config *config = config_get();
 	struct xpt_record_task record = {};
-	bool member, active;
+	bool active, at_once;
 
 	if (tgid == parent_tgid || !config || !is_target(parent_tgid))
 		return 0;
-	member = config->family || family_has(parent_tgid);
-	active = family_is_active(parent_tgid);
-	if (member)
-		family_add(tgid);
+	at_once = !config->family || family_is_private(parent_tgid);
+	active = family_is_active(parent_tgid) || family_is_private(parent_tgid);
+	family_add(tgid);
 	/* The programs of its parent are its own, too. */
 	if (active)
 		family_activate(tgid);
-	if (member && !active)
+	if (!active && !at_once)
 		return 0;
+	family_report(tgid);
 	record.other = parent_tgid;
+	record.shares_memory = BPF_CORE_READ(child, mm) == BPF_CORE_READ(parent, mm);
 	BPF_CORE_READ_STR_INTO(&record.name, child, comm);
-	task_emit(&record, tgid, child->pid, XPT_TASK_FORK, member ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+	task_emit(&record, tgid, child->pid, XPT_TASK_FORK, at_once ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

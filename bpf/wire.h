@@ -315,7 +315,7 @@ struct xpt_config {
 	 * their own are where the only inference that runs is one of a program of which all are.
 	 */
 	__u32 chosen_only;
-	__u32 family; /* 1: children of followed processes become members of the family without user space */
+	__u32 family; /* 1: the family has the probes that single processes have by their files: forks of these need no report */
 	__u8 slot_tasks[XPT_SLOT_MAX]; /* enum xpt_task_count: of the thread, instead of a perf event */
 	__u32 number_operators; /* 1: operators have the number of the inference that they are in on its thread */
 	/* ns after a thread's request at which it resumes without an answer (bpf/wait.bpf.h); 0: it does not wait */
@@ -377,9 +377,10 @@ struct xpt_shared {
 /* 64 processes, a bit each, by PID. */
 struct xpt_family {
 	__u64 member;	/* traced, and its children too */
-	__u64 reported; /* its end is, too: it has run another program, or is active */
-	__u64 active;	/* has made a traced call, or its parent had when it forked: what it forks is reported */
-	__u64 own;	/* has probes of its own; member or not */
+	__u64 reported; /* its end is, too: its fork was, or it has run another program, or is active */
+	__u64 active; /* has made a traced call, or its parent had or was private when it forked: what it forks is reported */
+	__u64 own;     /* has probes of its own; member or not */
+	__u64 private; /* has such by its memory, which its children need: what it forks is reported at once */
 };
 
 #define XPT_FAMILY_WORDS 65536 /* PID_MAX_LIMIT / 64 */
@@ -572,9 +573,9 @@ enum xpt_task_event {
 struct xpt_record_task {
 	struct xpt_record_header header;
 	__u32 tid;
-	__u8 event; /* enum xpt_task_event */
-	__u8 reserved;
-	__u16 reserved2;
+	__u8 event;	    /* enum xpt_task_event */
+	__u8 shares_memory; /* of a fork: 1: the child runs in its parent's memory, until it executes a program (vfork) */
+	__u16 reserved;
 	__u32 other;
 	__s32 code;
 	char name[XPT_TASK_NAME_LEN];

@@ -249,13 +249,23 @@ def links_and_maps(pid):
     return found
 
 
+def map_shown(pid, verb, number):
+    """What bpftool shows of a map of the process; None: it has closed it since."""
+    shown = run([bpftool(), "map", verb, "id", str(number), "-j"])
+    if shown.status and number not in links_and_maps(pid)["map_id"]:
+        return None
+    assert not shown.status, "bpftool map %s id %d: %s%s" % (verb, number, shown.stdout, shown.stderr)
+    return json.loads(shown.stdout)
+
+
 def map_entries(pid):
     """Number of entries of each hash map, by its name."""
     found = collections.Counter()
     for number in links_and_maps(pid)["map_id"]:
-        shown = json.loads(run([bpftool(), "map", "show", "id", str(number), "-j"]).stdout)
-        if "hash" in shown["type"]:
-            found[shown.get("name", str(number))] += len(json.loads(run([bpftool(), "map", "dump", "id", str(number), "-j"]).stdout))
+        shown = map_shown(pid, "show", number)
+        entries = map_shown(pid, "dump", number) if shown and "hash" in shown["type"] else None
+        if entries is not None:
+            found[shown.get("name", str(number))] += len(entries)
     return found
 
 

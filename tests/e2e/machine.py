@@ -67,7 +67,7 @@ class Program:
 
     def __init__(self, slot, pid, connection, parent=None, child=None):
         self.slot, self.pid, self.connection, self.parent, self.child = slot, pid, connection, parent, child
-        self.libraries, self.spinning, self.called = {}, set(), False
+        self.libraries, self.spinning = {}, set()
         self.family = parent.family if parent else self
 
     def tracks(self):
@@ -75,13 +75,16 @@ class Program:
 
 
 class Collector:
-    """One that traces programs. exact_forks, exact_loads: no call of a child, or of a library that is loaded later, is missed."""
+    """One that traces programs. exact_loads: no call of a library that is loaded later is missed.
 
-    def __init__(self, kind, process, targets, exact_forks, exact_loads):
+    shared: the time from which children have all probes from their first call on; None: they are of one process alone, which has not
+    forked yet. early: children of before, each of which may be counted as late."""
+
+    def __init__(self, kind, process, targets, shared, exact_loads):
         self.kind, self.process = kind, process
         self.targets, self.traced = targets, set(targets)
         self.pids = {program.pid: program for program in targets}
-        self.exact_forks, self.exact_loads = exact_forks, exact_loads
+        self.shared, self.early, self.exact_loads = shared, 0, exact_loads
         self.spans = collections.defaultdict(list)  # (slot, library, lane) to what it has seen, the last one open
         self.torn = False  # a thread has ended within a call, or may have
 
@@ -226,28 +229,18 @@ class World:
 
     def call(self, program, library, count):
         self.tell(program, "call", library, count)
-        self.has_called(program)
 
     def spin(self, program, library):
         program.spinning.add(library)
         self.tell(program, "spin", library)
         wait_until(lambda: self.counters((program.slot, library, 1))[1], "the thread calls")
-        self.has_called(program)
 
     def still(self, program, library):
         program.spinning.discard(library)
         self.tell(program, "still", library)
 
-    def has_called(self, program):
-        """A child gets late probes when it has made its first call."""
-        program.called = True
-        for collector in self.observers(program):
-            for track, span in collector.open_spans():
-                if track[0] == program.slot and span.settle is None and span.must_from is None:
-                    span.settle = time.monotonic() + SETTLED
-
     def fork(self, parent):
-        slot = next(self.slots)
+        slot, forked = next(self.slots), time.monotonic()
         observers = self.observers(parent)
         pid = int(self.tell(parent, "fork", slot))
         child = self.accept(slot, parent)
@@ -255,19 +248,22 @@ class World:
         child.libraries = dict(parent.libraries)
         for collector in observers:
             collector.follow(child)
+            if collector.shared is None:
+                collector.shared = time.monotonic() + SETTLED
+            early = forked < collector.shared
+            collector.early += early
             for track in child.tracks():
                 above = collector.spans[parent.slot, track[1], track[2]][-1]
-                exact = collector.exact_forks and above.must_from is not None
-                # The probes of a library are there in all of the family, or come; those of a single process when the child has called.
-                late = time.monotonic() + SETTLED if collector.exact_forks else None
-                self.begin_span(collector, track, child.libraries[track[1]], exact, late).named = above.named
+                exact = not early and above.must_from is not None
+                # The probes of a library are there in all of the family, or come.
+                self.begin_span(collector, track, child.libraries[track[1]], exact, time.monotonic() + SETTLED).named = above.named
 
     def execute(self, program):
         self.note_settled()
         program.connection.send(b"execute")
         assert self.hello(program.connection, program.slot) == program.pid
         self.end_spans(program, list(program.libraries))
-        program.libraries, program.spinning, program.called = {}, set(), False
+        program.libraries, program.spinning = {}, set()
 
     def end(self, program, how, status):
         """how: "exit", "abort" or "kill". It ends as it would untraced."""
@@ -317,7 +313,7 @@ class World:
                                *(["-a"] if kind == "all" else ["-p", pids])])
             process.output = output + ".json"
             process.wait_line("stderr", "attached", 1 if kind == "all" else len(targets))
-        shared = kind == "all" or len(targets) > 1
+        shared = 0 if kind == "all" or len(targets) > 1 else None
         collector = Collector(kind, process, targets, shared, False)
         self.collectors.append(collector)
         for program in targets:
@@ -340,7 +336,7 @@ class World:
                            *shell, *words], start_new_session=True)
         process.output = output
         root = self.accept(slot)
-        collector = Collector("command", process, [root], True, True)
+        collector = Collector("command", process, [root], 0, True)
         collector.root, collector.status = root, None
         self.collectors.append(collector)
 
@@ -394,6 +390,8 @@ def check(collector, trace, spans):
     losses = trace.losses()
     if collector.torn or any(span.must_to != span.may_to for ones in spans.values() for span in ones):
         losses.pop("open", None)
+    if losses.get("late_probes", 0) <= collector.early:
+        losses.pop("late_probes", None)
     if set(losses) == {"late_probes"}:
         raise Late()
     assert not losses or collector.kind == "all", "%s: lost: %s" % (collector.kind, losses)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Thousands of forks while a collector traces: nobody is stopped, the collector costs little and can be ended at any time."""
+"""Thousands of forks while a collector traces: nobody is stopped, the collector costs little and can be ended at any time; what
+children do is recorded, or may be missing and is counted."""
 
+import collections
 import os
 import signal
 import time
@@ -82,6 +84,46 @@ def test_calls_of_all():
     # Since Linux 7.0 threads are preempted inside BPF programs; others on that CPU may meet a lock or be passed over.
     assert not losses or SLOW > 1 and set(losses) <= {"thread", "nested"}, losses
     assert seen <= made <= seen + losses.get("thread", 0) + 3 * losses.get("nested", 0), (seen, made, losses)
+
+
+@cases("call", "nested")
+def test_first_children(kind):
+    """Of a process that was traced alone, calls of children that are forked before its probes are shared may be missing: each of these is
+    counted once. All calls of later ones are there, and of children of children."""
+    first, later, calls = 40, 400, 3
+    words = storm(kind, first) + [str(later)]
+    target = Target(words)
+    recorder = Recorder("-p", target.pid)
+    target.go()
+    target.wait_line("stdout", '"ready"', 2)
+    recorder.wait_line("stderr", "(storm): ", 2)
+    target.go()
+    outcome, trace = target.outcome(), recorder.finish()
+    assert outcome.result["results"]["right"] == first + later, outcome.result
+    trace.check()
+    made = collections.Counter(call.pid for call in trace.of("nrt_tensor_write"))
+    assert set(made.values()) <= set(range(1, calls + 1)), made
+    each = 2 if kind == "nested" else 1
+    incomplete, losses = (first + later) * each - list(made.values()).count(calls), trace.losses()
+    late = losses.pop("late_probes", 0)
+    note("%d of %d processes have calls missing, %d are counted" % (incomplete, (first + later) * each, late))
+    assert not losses, losses
+    assert incomplete <= late <= first * each, "%d processes have calls missing, %d are counted" % (incomplete, late)
+
+
+@cases("spawn", "shell")
+def test_children_without_calls(kind):
+    """Nothing is counted of children that run in the memory of their parent until they execute a program, nor where nothing is traced."""
+    if kind == "spawn":
+        process = Target(storm(kind, 40))
+    else:
+        process = Process(["sh", "-c", "read go; for i in 1 2 3 4 5 6 7 8; do (exit 3); done; true"])
+    recorder = Recorder("-p", process.pid)
+    process.send("\n")
+    assert process.wait() == 0
+    trace = recorder.finish()
+    trace.check()
+    assert not trace.losses(), trace.losses()
 
 
 @cases("command", "attach")

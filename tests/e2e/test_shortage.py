@@ -105,19 +105,24 @@ def test_full_disk(name):
         assert name == "trace.pftrace" or not os.path.getsize(recorder.output), "half a page"
 
 
-@cases("record", "codeobj", "inspect")
+@cases("record", "record -q -d 2s", "stream --append", "codeobj", "inspect")
 def test_folder_goes(command):
     """The folder of the output is removed meanwhile: status 1 and a message, or it is made again and all is there."""
     folder = os.path.join(scratch(), "folder")
     os.mkdir(folder)
-    output = os.path.join(folder, "trace.json" if command == "record" else "output")
+    command, *options = command.split()
+    output = os.path.join(folder, {"record": "trace.json", "stream": "reports.csv"}.get(command, "output"))
     workload = standin("nrt", "--calls", "20", "--linger")
-    collector = Process([need(XPUTRACE, "collector"), command, "-p", str(workload.pid), "-o", output])
-    collector.wait_line("stderr", "recording into memory" if command == "inspect" else "attached")
+    collector = Process([need(XPUTRACE, "collector"), command, "-p", str(workload.pid), "-o", output, *options])
+    if "-q" in options:
+        wait_until(lambda: os.path.exists(output), "the output has been opened")
+    else:
+        collector.wait_line("stderr", "recording into memory" if command == "inspect" else "attached")
     shutil.rmtree(folder)
     workload.go()
     workload.wait_line("stdout", '"runtime"')
-    collector.signal(signal.SIGINT)
+    if "-d" not in options:
+        collector.signal(signal.SIGINT)
     status = collector.wait()
     there = os.path.exists(output)
     assert status == 0 and there or status == 1 and "xputrace: error: " in collector.stderr, (status, there, collector.stderr)

@@ -65,6 +65,25 @@ def test_numbered_files(kind):
         assert len(runs) == sum(made.values()), "made %d runs, traced %d" % (sum(made.values()), len(runs))
 
 
+def test_files_that_are_taken_away():
+    """Whoever wants the reports may take them while more are made: that is no failure, and the last line does not name what is not there."""
+    workload = standin("nrt", "--calls", 20, "--linger")
+    output = os.path.join(scratch(), "report.csv")
+    stream = Stream("-p", workload.pid, "--report-every", "100ms", output=output)
+    workload.go()
+    workload.wait_line("stdout", '"runtime"')
+    time.sleep(0.5 * SLOW)  # later intervals have no inference, and no file
+    files = report_files(output)
+    assert files, "no report"
+    for path in files:
+        os.unlink(path)
+    stream.signal(signal.SIGINT)
+    assert stream.wait() == 0, stream.stderr
+    assert "the last file is %s, which is not there any more" % files[-1] in stream.stderr, stream.stderr
+    workload.send("\n")
+    assert workload.wait() == 0
+
+
 def check_numbers(reports):
     """Files are numbered by intervals, whether something ran in them or not."""
     intervals = [blocks[0].end // (100 * MS) for blocks in reports.values() if blocks[0].ended == "interval"]

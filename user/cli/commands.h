@@ -109,6 +109,11 @@ bool is_flame_format(int format);
 bool is_page_name(const char *path);	 /* "night.html" */
 bool is_perfetto_name(const char *path); /* "trace.pftrace", "trace.pftrace.gz" */
 bool is_sqlite_name(const char *path);	 /* "out.db", "out.sqlite" */
+/*
+ * Also of a file that was removed, with its folder perhaps, everything could be written. 0, or -errno, reported: it is not at the path
+ * any more.
+ */
+int output_is_there(const char *path);
 /* Prints that the trace was written, and what opens it. */
 void print_trace_written(const char *path, enum xpt_output format);
 

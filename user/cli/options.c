@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPTIONS_MAX 64
 #define NO_LETTER 256 /* values of long options without a letter begin here */
@@ -476,6 +478,18 @@ void print_trace_written(const char *path, enum xpt_output format)
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);
+}
+
+int output_is_there(const char *path)
+{
+	int error = access(path, F_OK) ? -errno : 0;
+	char text[PATH_MAX + 64];
+
+	if (error) {
+		snprintf(text, sizeof(text), "%s: what was recorded is not there any more: %s", path, strerror(-error));
+		print_message(NULL, XPT_LOG_ERROR, text);
+	}
+	return error;
 }
 
 const struct option_entry flame_option[] = {

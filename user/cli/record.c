@@ -230,19 +230,6 @@ static int write_summary(const struct record_context *record, struct xpt_recordi
 	return summary_json_end(&summary, result);
 }
 
-/* Also of a file that was removed, with its folder perhaps, everything could be written. */
-static int output_is_there(const char *path)
-{
-	int error = access(path, F_OK) ? -errno : 0;
-	char text[PATH_MAX + 64];
-
-	if (error) {
-		snprintf(text, sizeof(text), "%s: what was recorded is not there any more: %s", path, strerror(-error));
-		print_message(NULL, XPT_LOG_ERROR, text);
-	}
-	return error;
-}
-
 static int run(struct record_context *record)
 {
 	const struct session_options *session = &record->session;
@@ -261,12 +248,12 @@ static int run(struct record_context *record)
 	error = xpt_recording_finish(recording);
 	end_soon(true);
 	status_clear();
+	if (end >= 0 && !error && !to_stdout && record->format != XPT_OUTPUT_NONE)
+		error = output_is_there(session->output);
 	if (end >= 0 && !session->quiet) {
 		print_command_status(session->command, xpt_recording_command_status(recording));
 		fflush(stdout);
 		xpt_recording_summary(recording, summary, terminal_columns(summary));
-		if (!error && !to_stdout && record->format != XPT_OUTPUT_NONE)
-			error = output_is_there(session->output);
 		if (!error && !to_stdout && record->format == XPT_OUTPUT_RECORDING)
 			fprintf(stderr, "\nwrote %s: `xputrace report %s -o trace.json` makes a trace of it\n",
 				session->output, session->output);

@@ -497,9 +497,12 @@ static int print_stream(struct reports *reports)
 {
 	const struct program_total *sum = &reports->totals.sum;
 	const char *path = xpt_report_files_path(reports->files);
+	bool to_file = !session_writes_to_stdout(&reports->session) && *path;
+	/* One of several is taken away by those that it is for. */
+	int error = to_file && reports->files_options.append ? output_is_there(path) : 0;
 
 	if (reports->session.quiet)
-		return 0;
+		return exit_status(error);
 	print_command_status(reports->session.command, xpt_session_command_status(reports->library));
 	totals_print(&reports->totals, stderr, terminal_columns(STDERR_FILENO));
 	fprintf(stderr,
@@ -509,16 +512,17 @@ static int print_stream(struct reports *reports)
 	if (reports->late)
 		fprintf(stderr, "; %" PRIu64 " samples came one report late", reports->late);
 	fputs("\n", stderr);
-	if (!session_writes_to_stdout(&reports->session) && *path)
-		fprintf(stderr, "wrote %.1f kB%s%s\n", xpt_report_files_bytes(reports->files) / 1e3,
-			reports->files_options.append ? ": " : "; the last file is ", path);
+	if (to_file && !error)
+		fprintf(stderr, "wrote %.1f kB%s%s%s\n", xpt_report_files_bytes(reports->files) / 1e3,
+			reports->files_options.append ? ": " : "; the last file is ", path,
+			access(path, F_OK) ? ", which is not there any more" : "");
 	if (!reports->totals.count) {
 		print_message(NULL, XPT_LOG_WARN,
 			      reports->seen.count ? "no chosen program has run; programs that were seen:" :
 						    "no program has run");
 		seen_print(&reports->seen);
 	}
-	return 0;
+	return exit_status(error);
 }
 
 static int add_choices(const struct reports *reports, struct xpt_stream *handle)

@@ -136,8 +136,8 @@ void kern_unfollow(struct kern *kern, pid_t tgid);
 /* Whether it is followed, or a member of the family, and has not ended: another process may have its number since. */
 bool kern_follows(const struct kern *kern, pid_t tgid);
 /*
- * The family: processes that are traced through probes in all processes of a file (KERN_FAMILY), with their children, which
- * are members from their first instruction on. What a single process does costs others nothing, so both kinds exist.
+ * The family: processes that are traced through probes in all processes of a file (KERN_FAMILY), and the children of all that are followed,
+ * which are members from their first instruction on. What a single process does costs others nothing, so both kinds exist.
  */
 void kern_family_add(struct kern *kern, pid_t tgid);
 void kern_family_remove(struct kern *kern, pid_t tgid);
@@ -148,8 +148,10 @@ pid_t kern_family_next(const struct kern *kern,
 __u64 kern_ended_time(const struct kern *kern); /* ns of CPU time of followed processes that have ended */
 /* Forks, programs begun and ends of processes for which the kernel has not run the program that reports them. */
 __u64 kern_tasks_missed(const struct kern *kern);
-/* From now on children of followed processes are members, too. */
-int kern_family_adopt(struct kern *kern);
+/* From now on the family has what single processes have by their files: forks are reported only of those that have more or have called. */
+int kern_family_complete(struct kern *kern);
+/* The process has probes that its children need and the family has not: its forks are reported at once from now on, until it ends. */
+void kern_family_private(struct kern *kern, pid_t tgid);
 
 /*
  * The device of the file system that answers for the pages at the begin of a mapping of a process, and whether that is FUSE, also where

@@ -51,7 +51,7 @@ void kern_set_patient(struct kern *kern, bool patient)
 	__atomic_store_n(&kern->shared->wake_new, patient, __ATOMIC_RELAXED);
 }
 
-int kern_family_adopt(struct kern *kern)
+int kern_family_complete(struct kern *kern)
 {
 	kern->settings.family = 1;
 	return settings_write(kern, &kern->settings);
@@ -403,12 +403,19 @@ void kern_family_own(struct kern *kern, pid_t tgid)
 	__atomic_fetch_or(&family_word(kern, tgid)->own, family_bit(tgid), __ATOMIC_ACQ_REL);
 }
 
+void kern_family_private(struct kern *kern, pid_t tgid)
+{
+	kern_family_own(kern, tgid);
+	__atomic_fetch_or(&family_word(kern, tgid)->private, family_bit(tgid), __ATOMIC_ACQ_REL);
+}
+
 void kern_family_remove(struct kern *kern, pid_t tgid)
 {
 	struct xpt_family *word = family_word(kern, tgid);
 	__u64 bit = family_bit(tgid);
 
 	__atomic_fetch_and(&word->own, ~bit, __ATOMIC_ACQ_REL);
+	__atomic_fetch_and(&word->private, ~bit, __ATOMIC_ACQ_REL);
 	__atomic_fetch_and(&word->reported, ~bit, __ATOMIC_ACQ_REL);
 	__atomic_fetch_and(&word->active, ~bit, __ATOMIC_ACQ_REL);
 	if (__atomic_fetch_and(&word->member, ~bit, __ATOMIC_ACQ_REL) & bit)

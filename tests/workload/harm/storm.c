@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * storm [--wait-for-go] KIND COUNT PARALLEL: forks COUNT children, PARALLEL at once at the most, which
+ * storm [--wait-for-go] KIND COUNT PARALLEL [MORE]: forks COUNT children, PARALLEL at once at the most, which
  *	exit	end at once
  *	sleep	live for 100 ms
  *	execute	execute /bin/true
  *	call	make 3 calls
  *	mixed	each one of these, in turn
- * and end with a status of their own, which is checked. It is an error if one is seen stopped.
+ *	nested	make 3 calls, as do their own children, for which they wait
+ *	spawn	execute /bin/true, in the memory of their parent until then
+ * and end with a status of their own, which is checked. It is an error if one is seen stopped. MORE: children that are forked after
+ * another line from standard input.
  */
 #include <errno.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +24,9 @@
 
 #define CALLS 3
 
-static const char *const kinds[] = { "exit", "sleep", "execute", "call", "mixed" };
+enum kind { EXIT, SLEEP, EXECUTE, CALL, MIXED, NESTED, SPAWN, KINDS };
+
+static const char *const kinds[] = { "exit", "sleep", "execute", "call", "mixed", "nested", "spawn" };
 
 struct child {
 	pid_t pid;
@@ -30,29 +36,57 @@ struct child {
 static struct child *children; /* PARALLEL of them; pid 0: free */
 static unsigned int parallel, running, right, stopped;
 
-static _Noreturn void be_child(unsigned int kind, int status)
+static void make_calls(void)
 {
+	for (int i = 0; i < CALLS; i++)
+		if (!write_tensor())
+			_exit(125);
+}
+
+static _Noreturn void be_child(enum kind kind, int status)
+{
+	pid_t pid;
+	int its;
+
 	switch (kind) {
-	case 1:
+	case SLEEP:
 		usleep(100000);
 		break;
-	case 2:
+	case EXECUTE:
 		execl("/bin/true", "true", NULL);
 		_exit(126);
-	case 3:
-		for (int i = 0; i < CALLS; i++)
-			if (!write_tensor())
-				_exit(125);
+	case CALL:
+		make_calls();
+		break;
+	case NESTED:
+		pid = fork();
+		make_calls();
+		if (!pid)
+			_exit(0);
+		if (pid < 0 || waitpid(pid, &its, 0) != pid || its)
+			_exit(124);
+		break;
+	default:
 		break;
 	}
 	_exit(status);
 }
 
-static void start(unsigned int kind, unsigned int number)
+static pid_t spawn(void)
+{
+	char *words[] = { "true", NULL };
+	pid_t pid;
+
+	if (posix_spawn(&pid, "/bin/true", NULL, NULL, words, NULL))
+		give_up("posix_spawn");
+	return pid;
+}
+
+static void start(enum kind kind, unsigned int number)
 {
 	struct child *child = children;
-	int status = kind == 2 ? 0 : number % 100;
-	pid_t pid = fork();
+	int status = kind == EXECUTE || kind == SPAWN ? 0 : number % 100;
+	pid_t pid = kind == SPAWN ? spawn() : fork();
 
 	if (pid < 0)
 		give_up("fork");
@@ -86,36 +120,53 @@ static void reap(void)
 	}
 }
 
+/* How many processes make calls. */
+static unsigned int make(enum kind kind, unsigned int number)
+{
+	unsigned int calling = 0;
+
+	for (unsigned int i = 0; i < number; i++) {
+		enum kind this = kind == MIXED ? i % MIXED : kind;
+
+		while (running == parallel)
+			reap();
+		start(this, i);
+		calling += this == NESTED ? 2 : this == CALL;
+	}
+	while (running)
+		reap();
+	return calling;
+}
+
 int main(int count, char **words)
 {
 	bool waits = count > 1 && !strcmp(words[1], "--wait-for-go");
-	unsigned int kind = 0, number, calling = 0;
+	unsigned int number, more, calling;
+	enum kind kind = 0;
 	uint64_t begin;
 
 	words += waits;
-	if (count - waits != 4)
+	count -= waits;
+	if (count != 4 && count != 5)
 		return 2;
 	while (strcmp(kinds[kind], words[1]) != 0)
-		if (++kind == sizeof(kinds) / sizeof(kinds[0]))
+		if (++kind == KINDS)
 			return 2;
 	number = strtoul(words[2], NULL, 10);
 	parallel = strtoul(words[3], NULL, 10);
+	more = count == 5 ? strtoul(words[4], NULL, 10) : 0;
 	children = calloc(parallel, sizeof(*children));
 	if (!children)
 		give_up("calloc");
 	if (waits)
 		wait_for_go();
 	begin = now();
-	for (unsigned int i = 0; i < number; i++) {
-		unsigned int this = kind < 4 ? kind : i % 4;
-
-		while (running == parallel)
-			reap();
-		start(this, i);
-		calling += this == 3;
+	calling = make(kind, number);
+	if (more) {
+		wait_for_go();
+		calling += make(kind, more);
 	}
-	while (running)
-		reap();
+	number += more;
 	printf("{\"program\":\"storm\",\"pid\":%d,\"results\":{\"forked\":%u,\"right\":%u,\"stopped\":%u},"
 	       "\"family\":{\"nrt_tensor_write\":%u},\"ns\":%lu,\"calls\":",
 	       (int)getpid(), number, right, stopped, calling * CALLS, (unsigned long)(now() - begin));

@@ -366,6 +366,9 @@ static int scan_pinned(struct attacher *attacher, pid_t tgid, const struct pinne
 	owner = file->changed ? tgid : probe_owner(attacher, tgid);
 	complete = attached_is_complete(&attacher->attached, owner, file);
 	*loader |= complete && file->contents.has_loader;
+	/* First: children have what their parent has. */
+	if (attacher->has_family && owner > 0 && !file->changed)
+		attacher_report_error(attacher, tgid, place_for_family(attacher, mapped, file));
 	if (!complete)
 		placed = place_file(attacher, owner, tgid, mapped, file);
 	else if (file->contents.found.table_count)
@@ -409,7 +412,7 @@ static int prepare_file(struct attacher *attacher, const char *path)
 {
 	struct mapped_file mapped = { .path = (char *)path };
 	struct pinned_file pinned;
-	int place = open_place(attacher, path), error, placed = 0;
+	int place = open_place(attacher, path), error, placed;
 
 	if (place < 0)
 		return error_is_shortage(place) ? place : 0;
@@ -418,9 +421,7 @@ static int prepare_file(struct attacher *attacher, const char *path)
 	close(place);
 	if (error)
 		return error_is_shortage(error) ? error : 0;
-	if (!attached_is_complete(&attacher->attached, KERN_FAMILY, pinned.file))
-		placed = attach_functions(attacher, KERN_FAMILY, &pinned.mapped, pinned.file,
-					  &pinned.file->contents.found, true);
+	placed = place_for_family(attacher, &pinned.mapped, pinned.file);
 	pinned_close(&pinned);
 	return error_is_shortage(placed) || placed == -EINTR ? placed : 0;
 }
@@ -529,57 +530,6 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 		attacher->options.scanned(attacher->options.scanned_context, tgid);
 	attacher->figures.attach_time += clock_monotonic() - start;
 	return placed;
-}
-
-/* Places what the parent has in the file for itself alone. Number of probes, or a negative errno. */
-static int inherit_file(struct attacher *attacher, pid_t parent, pid_t child, const struct pinned_file *pinned)
-{
-	struct kern_site *sites = NULL;
-	size_t count = 0;
-
-	for (size_t i = 0; i < attacher->attached.count; i++) {
-		const struct attached *attached = &attacher->attached.all[i];
-
-		for (size_t s = 0;
-		     attached->tgid == parent && attached->file == pinned->file && s < attached->site_count; s++) {
-			if (attacher_has(attacher, child, pinned->file, attached->sites[s].offset))
-				continue;
-			if (vec_push(sites, count, attached->sites[s])) {
-				free(sites);
-				return -ENOMEM;
-			}
-			attacher->figures.sites[attached->sites[s].class]++;
-		}
-	}
-	return count ? attach_sites(attacher, child, &pinned->mapped, pinned->file, sites, count, false) : 0;
-}
-
-int attacher_fork(struct attacher *attacher, pid_t parent, pid_t child)
-{
-	struct mapped_files mapped;
-	size_t own = 0;
-	int placed = 0, result;
-
-	for (size_t i = 0; i < attacher->attached.count; i++)
-		own += attacher->attached.all[i].tgid == parent;
-	if (!own)
-		return 0;
-	result = process_mapped_files(child, &mapped);
-	if (result)
-		return result;
-	for (size_t i = 0; i < mapped.count && result >= 0; i++) {
-		struct pinned_file pinned;
-
-		if (elf_cache_pin(&attacher->files, &mapped.files[i], false, &pinned))
-			continue;
-		result = inherit_file(attacher, parent, child, &pinned);
-		if (result > 0)
-			placed += result;
-		pinned_close(&pinned);
-	}
-	mapped_files_free(&mapped);
-	attacher_report_error(attacher, child, result);
-	return placed ?: result;
 }
 
 const struct description *attacher_class_runtime(const struct attacher *attacher, pid_t tgid, __u64 class)

@@ -56,10 +56,15 @@ bool attacher_is_static(struct attacher *attacher, const struct process_info *in
 /* Places probes in everything of the process that has none yet. Number of new probes, or a negative errno. */
 int attacher_scan(struct attacher *attacher, pid_t tgid);
 /*
- * Probes of a forked child where its parent has some of its own, which follow from its memory: tables, resolved addresses, callers.
- * Their number, or a negative errno.
+ * From now on the family has what any single process has by its files. Number of probes that are new, or a negative errno: not all are
+ * there.
  */
-int attacher_fork(struct attacher *attacher, pid_t parent, pid_t child);
+int attacher_begin_family(struct attacher *attacher);
+/*
+ * Probes of a forked child where its parent has some that the family has not, which follow from its memory: tables, resolved addresses,
+ * callers. Their number, or a negative errno; *lacked: whether it has run without any, placed or not.
+ */
+int attacher_fork(struct attacher *attacher, pid_t parent, pid_t child, bool *lacked);
 /* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
 void attacher_forget(struct attacher *attacher, pid_t tgid);
 /* The process runs another file now: its memory layout has to be reported anew. */

@@ -30,7 +30,7 @@ struct table_reading {
 	unsigned int count;
 };
 
-/* A file that is kept open, so that probes in it can be placed again. */
+/* A file that is kept open, so that probes in it can be placed again, or for the family. */
 struct kept_file {
 	const struct elf_entry *file;
 	int descriptor;
@@ -46,8 +46,9 @@ struct attacher {
 	size_t reading_count;
 	struct id_set resolved; /* addresses that were handed out, by the spec of the function */
 	struct attached_list attached;
-	struct kept_file *kept; /* under a budget */
+	struct kept_file *kept; /* under a budget, and those of single processes until there is a family */
 	size_t kept_count;
+	bool has_family; /* it gets what single processes have by their files */
 	bool operators_off;
 	bool *announced_spec;	       /* by spec: the SPEC record has been emitted */
 	bool *announced_runtime;       /* by runtime */
@@ -102,6 +103,10 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 /* For the functions of a table that is filled at run time, read in the process. returned: by its accessor. As attach_sites(). */
 int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 const struct pending_table *table, __u64 returned);
+/* The descriptor of a file that is kept open, or -ENOENT. */
+int kept_descriptor(const struct attacher *attacher, const struct elf_entry *file);
+/* What the file has by its bytes alone, for the family. As attach_sites(). */
+int place_for_family(struct attacher *attacher, const struct mapped_file *mapped, const struct elf_entry *file);
 /* Whether the process has a probe there, shared or its own. */
 bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct elf_entry *file, __u64 offset);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Probes at sites that were found: placed, and under a budget suspended and placed again. */
+/* Probes at sites that were found: placed, also for the family and for forked children; under a budget suspended and placed again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,14 +40,21 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 	return error ? NULL : attachment;
 }
 
-/* The path that opens the file as long as the attacher lives. -ENOMEM, -EMFILE. */
+int kept_descriptor(const struct attacher *attacher, const struct elf_entry *file)
+{
+	for (size_t i = 0; i < attacher->kept_count; i++)
+		if (attacher->kept[i].file == file)
+			return attacher->kept[i].descriptor;
+	return -ENOENT;
+}
+
+/* It stays open as long as the attacher lives. -ENOMEM, -EMFILE. */
 static int keep_file(struct attacher *attacher, const struct mapped_file *mapped, const struct elf_entry *file)
 {
 	int descriptor, error;
 
-	for (size_t i = 0; i < attacher->kept_count; i++)
-		if (attacher->kept[i].file == file)
-			return 0;
+	if (kept_descriptor(attacher, file) >= 0)
+		return 0;
 	descriptor = open(mapped->open_path, O_PATH | O_CLOEXEC);
 	if (descriptor < 0)
 		return -errno;
@@ -115,8 +122,9 @@ static int attach_group(struct attacher *attacher, const struct mapped_file *map
 	size_t refused = 0;
 	int error = 0;
 
-	if (attacher->options.budget) {
+	if (attacher->options.budget || (group->tgid > 0 && group->complete && !attacher->has_family))
 		error = keep_file(attacher, mapped, group->file);
+	if (attacher->options.budget) {
 		group->load.counter = attached_counter(&attacher->attached);
 		group->load.hits = kern_hits(attacher->options.kern, group->load.counter);
 	}
@@ -190,11 +198,136 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		free(sites);
 		return error;
 	}
+	/* Its children need them, too, and the family does not get them. */
+	if (tgid > 0 && (!complete || file->changed))
+		kern_family_private(attacher->options.kern, tgid);
 	placed = attach_groups(attacher, mapped, &all);
 	if (placed != -ESTALE)
 		return placed;
 	attached_bury_file(&attacher->attached, file);
 	return 0;
+}
+
+/* ---- for the family, and for children ---- */
+
+int place_for_family(struct attacher *attacher, const struct mapped_file *mapped, const struct elf_entry *file)
+{
+	if (attached_is_complete(&attacher->attached, KERN_FAMILY, file))
+		return 0;
+	return attach_functions(attacher, KERN_FAMILY, mapped, file, &file->contents.found, true);
+}
+
+/* A process that has all of the file's probes for itself; 0: there is none. */
+static pid_t single_with(const struct attacher *attacher, const struct elf_entry *file)
+{
+	for (size_t i = 0; i < attacher->attached.count; i++) {
+		const struct attached *attached = &attacher->attached.all[i];
+
+		if (attached->tgid > 0 && attached->complete && attached->file == file)
+			return attached->tgid;
+	}
+	return 0;
+}
+
+int attacher_begin_family(struct attacher *attacher)
+{
+	int placed = 0, error = 0;
+
+	attacher->has_family = true;
+	for (size_t i = 0; i < attacher->files.count; i++) {
+		const struct elf_entry *file = attacher->files.files[i];
+		struct mapped_file mapped = { .path = file->path, .descriptor = kept_descriptor(attacher, file) };
+		pid_t single = single_with(attacher, file);
+		int result;
+
+		if (mapped.descriptor < 0 || file->changed || !single)
+			continue;
+		snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", mapped.descriptor);
+		result = place_for_family(attacher, &mapped, file);
+		attacher_report_error(attacher, single, result);
+		if (result < 0)
+			error = result;
+		else
+			placed += result;
+	}
+	return error ?: placed;
+}
+
+/* Whether the child lacks what the entry of its parent has. */
+static bool is_lacking(const struct attacher *attacher, pid_t child, const struct attached *attached)
+{
+	if (attached->complete && attached_is_complete(&attacher->attached, KERN_FAMILY, attached->file))
+		return false;
+	for (size_t s = 0; s < attached->site_count; s++)
+		if (!attacher_has(attacher, child, attached->file, attached->sites[s].offset))
+			return true;
+	return false;
+}
+
+/* Places what the parent has in the file for itself alone. Number of probes, or a negative errno. */
+static int inherit_file(struct attacher *attacher, pid_t parent, pid_t child, const struct pinned_file *pinned)
+{
+	struct kern_site *sites = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < attacher->attached.count; i++) {
+		const struct attached *attached = &attacher->attached.all[i];
+
+		for (size_t s = 0;
+		     attached->tgid == parent && attached->file == pinned->file && s < attached->site_count; s++) {
+			if (attacher_has(attacher, child, pinned->file, attached->sites[s].offset))
+				continue;
+			if (vec_push(sites, count, attached->sites[s])) {
+				free(sites);
+				return -ENOMEM;
+			}
+			attacher->figures.sites[attached->sites[s].class]++;
+		}
+	}
+	return count ? attach_sites(attacher, child, &pinned->mapped, pinned->file, sites, count, false) : 0;
+}
+
+/* Whether the parent has something in the file that the child lacks. */
+static bool is_inherited(const struct attacher *attacher, pid_t parent, pid_t child, const struct mapped_file *mapped)
+{
+	for (size_t i = 0; i < attacher->attached.count; i++) {
+		const struct attached *attached = &attacher->attached.all[i];
+
+		if (attached->tgid == parent && attached->file->status.st_dev == mapped->device &&
+		    attached->file->status.st_ino == mapped->inode && is_lacking(attacher, child, attached))
+			return true;
+	}
+	return false;
+}
+
+int attacher_fork(struct attacher *attacher, pid_t parent, pid_t child, bool *lacked)
+{
+	struct mapped_files mapped;
+	int placed = 0, result;
+
+	*lacked = false;
+	for (size_t i = 0; i < attacher->attached.count && !*lacked; i++)
+		*lacked = attacher->attached.all[i].tgid == parent &&
+			  is_lacking(attacher, child, &attacher->attached.all[i]);
+	if (!*lacked)
+		return 0;
+	result = process_mapped_files(child, &mapped);
+	if (result)
+		return result;
+	for (size_t i = 0; i < mapped.count && result >= 0; i++) {
+		struct pinned_file pinned;
+
+		if (!is_inherited(attacher, parent, child, &mapped.files[i]) ||
+		    elf_cache_pin(&attacher->files, &mapped.files[i], false, &pinned))
+			continue;
+		result = inherit_file(attacher, parent, child, &pinned);
+		if (result > 0)
+			placed += result;
+		pinned_close(&pinned);
+	}
+	mapped_files_free(&mapped);
+	attacher_report_error(attacher, child, result);
+	return placed ?: result;
 }
 
 /* ---- under a budget ---- */
@@ -240,15 +373,14 @@ void attacher_suspend(struct attacher *attacher, struct attached *attached)
 
 int attacher_resume(struct attacher *attacher, struct attached *attached)
 {
+	int descriptor = kept_descriptor(attacher, attached->file);
 	char path[MAP_FILE_PATH_MAX];
-	size_t refused, i = 0;
+	size_t refused;
 
-	while (i < attacher->kept_count && attacher->kept[i].file != attached->file)
-		i++;
-	if (i == attacher->kept_count)
-		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", attacher->kept[i].descriptor);
-	return place_sites(attacher, attached, path, attacher->kept[i].descriptor, &refused);
+	if (descriptor < 0)
+		return descriptor;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+	return place_sites(attacher, attached, path, descriptor, &refused);
 }
 
 void attacher_switch_operators(struct attacher *attacher, bool on)

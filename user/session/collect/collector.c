@@ -728,6 +728,7 @@ void collector_finish(struct collector *collector)
 	counter_sampler_stop(collector->counter_sampler);
 	usleep(GRACE_US);
 	records_drain(collector);
+	targets_finish(collector);
 	budget_stop(collector->budget);
 	/* No call is recorded that removing probes makes slower. */
 	kern_set_capture(collector->kern, XPT_CAPTURE_OFF);

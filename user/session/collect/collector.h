@@ -245,6 +245,8 @@ struct followed {
 	unsigned int missed;		  /* deadlines in a row */
 	__u64 cpu;			  /* ns that it had run, as the budget has read last; 0: it has not */
 	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
+	/* It began in its parent's memory without some of the probes: that is a loss unless it executes a program. */
+	bool late;
 };
 
 /* All of a key but its handle, which is the second key of a map of programs. */
@@ -297,8 +299,13 @@ struct collector {
 	struct link followed; /* struct followed; all-processes mode: those that a record has come from */
 	struct map followed_map;
 	bool has_family; /* processes that come are of the family */
-	bool ready;	 /* what was there at the start has its probes */
-	pid_t *pending;	 /* have mapped something; to be scanned */
+	/*
+	 * ns: since when the family has had the probes of the single process that it comes from: what was forked before may have run without
+	 * some. 0: it has had them while anything was recorded, or there was none.
+	 */
+	__u64 family_since;
+	bool ready;	/* what was there at the start has its probes */
+	pid_t *pending; /* have mapped something; to be scanned */
 	size_t pending_count;
 	bool scan_all;
 
@@ -396,6 +403,7 @@ void targets_read_mappings(struct collector *collector);
 void targets_scan_pending(struct collector *collector);
 void targets_check(struct collector *collector); /* for processes that ended unnoticed */
 bool targets_ended(struct collector *collector);
+void targets_finish(struct collector *collector); /* what is still to be said of those that live */
 /* Visits those that may have loaded something; a non-zero return ends the walk and is returned. */
 int targets_each(struct collector *collector, int (*visit)(void *context, pid_t tgid), void *context);
 __u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct followed; 0 for any other process */

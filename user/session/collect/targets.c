@@ -84,13 +84,32 @@ void targets_free(struct collector *collector)
 
 /* ---- single processes and the family ---- */
 
-/* From now on all that come are of the family; those with probes of their own keep them. */
+/*
+ * From now on all that come are of the family, which gets the probes that a single process has; that one keeps its own. Number of probes
+ * placed, or a negative errno.
+ */
 static int begin_family(struct collector *collector)
 {
-	int error = collector->has_family ? 0 : kern_family_adopt(collector->kern);
+	int placed, error;
 
-	collector->has_family |= !error;
-	return error;
+	if (collector->has_family)
+		return 0;
+	placed = attacher_begin_family(collector->attacher);
+	error = kern_family_complete(collector->kern);
+	if (error)
+		return error;
+	collector->has_family = true;
+	if (placed && collector->ready)
+		collector->family_since = clock_monotonic();
+	return placed < 0 ? 0 : placed;
+}
+
+static void join_family(struct collector *collector, pid_t tgid)
+{
+	kern_family_add(collector->kern, tgid);
+	/* Its end may have come before: then nobody removes it. */
+	if (kill(tgid, 0) && errno == ESRCH)
+		kern_family_remove(collector->kern, tgid);
 }
 
 static size_t count_single(const struct collector *collector)
@@ -109,17 +128,15 @@ static size_t count_single(const struct collector *collector)
  */
 static int follow(struct collector *collector, pid_t tgid)
 {
-	int error = 0;
+	int placed;
 
 	if (!collector->has_family && count_single(collector) <= SINGLE_MAX)
 		return kern_follow(collector->kern, tgid);
-	error = begin_family(collector);
-	if (!error)
-		kern_family_add(collector->kern, tgid);
-	/* Its end may have come before: then nobody removes it. */
-	if (!error && kill(tgid, 0) && errno == ESRCH)
-		kern_family_remove(collector->kern, tgid);
-	return error;
+	placed = begin_family(collector);
+	if (placed < 0)
+		return placed;
+	join_family(collector, tgid);
+	return 0;
 }
 
 /* Emits the PROCESS record: at first sight, and again when the process has become another program. */
@@ -144,6 +161,22 @@ static int admit(struct collector *collector, pid_t tgid)
 	return options->all_processes ? 0 : options->admit(options->context, tgid);
 }
 
+/* It has called what had no probe, or may have. */
+static void report_late(struct collector *collector, struct followed *followed)
+{
+	if (followed->late)
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
+	followed->late = false;
+}
+
+void targets_finish(struct collector *collector)
+{
+	struct followed *followed, *next;
+
+	link_for_each_safe(followed, next, &collector->followed, link)
+		report_late(collector, followed);
+}
+
 /* The kernel side does not follow the process any more. */
 static void forget(struct collector *collector, pid_t tgid)
 {
@@ -154,6 +187,7 @@ static void forget(struct collector *collector, pid_t tgid)
 		return;
 	if (!options->all_processes)
 		options->leave(options->context, tgid);
+	report_late(collector, followed);
 	budget_forget(collector->budget, followed);
 	attacher_forget(collector->attacher, tgid);
 	/* One that has called nothing has left nothing. */
@@ -427,9 +461,10 @@ static int start_command(struct collector *collector)
 		return -ENOMEM;
 	/* Its dynamic loader, where it waits until what it has mapped has its probes. */
 	error = attacher_prepare(collector->attacher, collector->options.command[0]) ?: begin_family(collector);
-	if (!error)
-		kern_family_add(collector->kern, collector->command.pid);
-	return error;
+	if (error < 0)
+		return error;
+	kern_family_add(collector->kern, collector->command.pid);
+	return 0;
 }
 
 int targets_start(struct collector *collector)
@@ -441,7 +476,7 @@ int targets_start(struct collector *collector)
 	if (collector->options.all_processes)
 		return process_each(attach_any, collector);
 	if (collector->options.pid_count > SINGLE_MAX)
-		error = begin_family(collector);
+		error = begin_family(collector); /* of no single process: nothing is placed */
 	for (size_t i = 0; i < collector->options.pid_count && !error; i++)
 		error = attach_process(collector, collector->pids[i]);
 	if (!error && collector->options.process_name_count)
@@ -535,12 +570,16 @@ bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket)
 	return false;
 }
 
-/* Nothing is read of the process unless its parent has probes of its own: it may be one of thousands that do nothing traced. */
+/*
+ * The child is a member of the family. Nothing is read of it unless its parent has probes by its memory: it may be one of thousands
+ * that do nothing traced.
+ */
 static void on_fork(struct collector *collector, const struct xpt_record_task *task)
 {
 	pid_t tgid = task->header.tgid;
 	struct followed *followed = followed_add(collector, tgid), *parent = followed_find(collector, task->other);
-	int placed = 0, inherited;
+	int placed, inherited;
+	bool lacked;
 
 	collector_pass(collector, &task->header);
 	if (!followed)
@@ -548,14 +587,13 @@ static void on_fork(struct collector *collector, const struct xpt_record_task *t
 	followed->began = task->header.time;
 	if (parent)
 		followed->attached = parent->attached;
-	/* A child of a single process has none of its probes. */
-	if (!kern_family_has(collector->kern, tgid) && !follow(collector, tgid))
-		placed = attacher_scan(collector->attacher, tgid);
-	inherited = attacher_fork(collector->attacher, task->other, tgid);
-	if (inherited > 0) { /* it may have called them already */
-		placed += inherited;
-		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
-	}
+	placed = begin_family(collector);
+	inherited = attacher_fork(collector->attacher, task->other, tgid, &lacked);
+	placed += inherited > 0 ? inherited : 0;
+	followed->late = (lacked || task->header.time < collector->family_since) &&
+			 (!collector->ended || task->header.time < collector->ended);
+	if (!task->shares_memory)
+		report_late(collector, followed);
 	if (placed > 0)
 		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
 }
@@ -578,6 +616,7 @@ static void on_exec(struct collector *collector, const struct xpt_record_task *t
 	records_forget_told(collector, tgid);
 	followed->began = task->header.time;
 	followed->missed = 0;
+	followed->late = false;
 	placed = attacher_scan(collector->attacher, tgid);
 	followed->attached = attacher_scanned(collector->attacher);
 	if (placed > 0)
@@ -645,8 +684,7 @@ static int adopt_missed(void *context, pid_t tgid)
 		return 0;
 	if (info.start_time > collector->ticks &&
 	    (followed_find(collector, info.parent) || kern_family_has(collector->kern, info.parent))) {
-		if (collector->has_family)
-			kern_family_add(collector->kern, tgid);
+		join_family(collector, tgid);
 		record.header.kind = XPT_RECORD_TASK;
 		record.header.size = sizeof(record);
 		record.header.tgid = tgid;
