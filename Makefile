@@ -590,7 +590,7 @@ deb: $(BUILD)/deb/made
 
 $(BUILD)/deb/made: $(DIST)
 	$(call say,DEB,$(@D))
-	$(Q)tests/deps.sh packages
+	$(Q)tests/deps.sh deb
 	$(Q)user/packaging/deb.sh '$(VERSION)' $(DIST) $(@D)
 	$(Q)touch $@
 
@@ -602,7 +602,7 @@ rpm: $(BUILD)/rpm/made
 
 $(BUILD)/rpm/made: $(DIST)
 	$(call say,RPM,$(@D))
-	$(Q)tests/deps.sh packages
+	$(Q)tests/deps.sh rpm
 	$(Q)RPMBUILD_OPTIONS='$(RPMBUILD_OPTIONS)' user/packaging/rpm.sh '$(VERSION)' $(DIST) $(@D)
 	$(Q)touch $@
 
@@ -610,7 +610,7 @@ $(BUILD)/rpm/made: $(DIST)
 TARBALL = xputrace-$(VERSION)-$(firstword $(subst -, ,$(TRIPLET)))
 tarball: all
 	$(call say,TAR,$(BUILD)/$(TARBALL).tar.gz)
-	$(Q)tests/deps.sh packages
+	$(Q)tests/deps.sh tarball
 	$(Q)rm -rf $(BUILD)/$(TARBALL)
 	$(Q)$(MAKE) --no-print-directory install prefix= DESTDIR=$(CURDIR)/$(BUILD)/$(TARBALL) libdir=/lib pythondir=/share/xputrace/python \
 		NODE_HEADERS= >/dev/null
@@ -636,7 +636,7 @@ $(BUILD)/man3/made: docs/Doxyfile user/cli/man/xpt_region.3 $(HEADERS)
 		{ cat docs/Doxyfile; echo "OUTPUT_DIRECTORY = $(@D)/doxygen"; } | doxygen - && cd $(@D)/doxygen/man/man3 && \
 		for each in xpt_*.3 *.h.3; do \
 			case $$each in *.h.3) to=xputrace_$$each ;; *) to=$$each ;; esac; \
-			sed -e 's@^\.so man3/@&xputrace_@' -e "s@^'@\\\\\&'@" -e '/^\.SH NAME$$/{n;/\\-/!s/$$/ \\- structure of libxputrace/}' \
+			sed -e 's@^\.so man3/@&xputrace_@' -e 's@\\fC@\\fB@g' -e "s@^'@\\\\\&'@" -e '/^\.SH NAME$$/{n;/\\-/!s/$$/ \\- structure of libxputrace/}' \
 				"$$each" >"../../../$$to" || exit; \
 		done; \
 	else \
