@@ -125,7 +125,8 @@ def test_next_lifecycle():
 
 
 def test_next_upgrade():
-    """A system with this release's packages becomes one of the next release: they work until its own are installed, and nothing is left."""
+    """A system with this release's packages becomes one of the next release, with that one's packages, of which nothing is left when they
+    are purged. They come first: apt removes packages whose libraries are of the release before."""
     old, new = ({name: found[name] for name in INSTALLED} for found in (packages(), next_packages()[0]))
     with system(release(), needs(old.values(), set(packages()))) as machine:
         install(machine, old.values())
@@ -135,9 +136,8 @@ def test_next_upgrade():
         with open(sources, "w", encoding="utf-8") as file:
             file.write(re.sub(r"\b%s\b" % release(), NEXT, text))
         machine.run("apt-get", "-q", "update")
-        machine.run("apt-get", "-q", "-y", "full-upgrade")
-        record_workload(machine, "xputrace")
         install(machine, [later_version(path) for path in new.values()], "apt-get", "-q", "-y", "install")
+        machine.run("apt-get", "-q", "-y", "full-upgrade")
         check_upgraded(machine)
         check_units(machine, [name for name in machine.files() if re.search(r"/xputrace[@\w-]*\.service$", name)])
         record_workload(machine, "xputrace")
