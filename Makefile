@@ -145,7 +145,9 @@ UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
 WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
-NPM_RELEASES := $(notdir $(patsubst %/package.json,%,$(wildcard tests/workload/*/npm*/package.json)))
+NPM_ALL := $(notdir $(patsubst %/package.json,%,$(wildcard tests/workload/*/npm*/package.json)))
+# Half a GiB: for test-engines alone.
+NPM_RELEASES := $(filter-out npm-clickhouse,$(NPM_ALL))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
 UNITS := $(notdir $(basename $(wildcard user/packaging/*.service.in)))
@@ -174,7 +176,7 @@ NODE_ADDON := $(if $(NODE_HEADERS),$(BUILD)/node/xputrace.node)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-truth test-faults test-vm test-vm-all test-bench test-lint fuzz lint format fuzz-long fuzz-coverage fuzz-compare test-vm-matrix \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-packages test-engines test-truth test-faults test-vm test-vm-all test-bench test-lint fuzz lint format fuzz-long fuzz-coverage fuzz-compare test-vm-matrix \
 	bench soak demo npm npm-releases python victoria-metrics workload dist deb rpm tarball install uninstall clean FORCE
 
 ## targets
@@ -408,7 +410,7 @@ npm-releases: $(NPM_RELEASES:%=$(BUILD)/%.done)
 
 # Most of a package is for other systems.
 .SECONDEXPANSION:
-$(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: $$(wildcard tests/workload/*/%/package.json)
+$(NPM_ALL:%=$(BUILD)/%.done): $(BUILD)/%.done: $$(wildcard tests/workload/*/%/package.json)
 	$(call say,NPM,$(BUILD)/$*)
 	$(Q)mkdir -p $(BUILD)/$*
 	$(Q)cp $< $(BUILD)/$*/package.json
@@ -462,6 +464,10 @@ test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 test-e2e: all workload $(BUILD)/test-code-read $(BUILD)/bench/loop
 	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python victoria-metrics
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
+
+## test-engines        the statements of docs/questions.md for many files in ClickHouse and DuckDB, which are fetched (600 MB); as root
+test-engines: all workload $(BUILD)/npm-clickhouse.done $(BUILD)/npm-duckdb.done
+	$(PYTHON) tests/e2e/run.py -k 'sql_engines.*'
 
 ## test-truth          2,000 random workloads with random options, every figure of every output checked, and 200 random sequences of
 ##                     attach, fork, exec, dlopen, save, kill; XPUTRACE_TRUTH=FROM-TO, XPUTRACE_MACHINE=FROM-TO: others
@@ -584,7 +590,7 @@ deb: $(BUILD)/deb/made
 
 $(BUILD)/deb/made: $(DIST)
 	$(call say,DEB,$(@D))
-	$(Q)tests/deps.sh packages
+	$(Q)tests/deps.sh deb
 	$(Q)user/packaging/deb.sh '$(VERSION)' $(DIST) $(@D)
 	$(Q)touch $@
 
@@ -596,7 +602,7 @@ rpm: $(BUILD)/rpm/made
 
 $(BUILD)/rpm/made: $(DIST)
 	$(call say,RPM,$(@D))
-	$(Q)tests/deps.sh packages
+	$(Q)tests/deps.sh rpm
 	$(Q)RPMBUILD_OPTIONS='$(RPMBUILD_OPTIONS)' user/packaging/rpm.sh '$(VERSION)' $(DIST) $(@D)
 	$(Q)touch $@
 
@@ -604,7 +610,7 @@ $(BUILD)/rpm/made: $(DIST)
 TARBALL = xputrace-$(VERSION)-$(firstword $(subst -, ,$(TRIPLET)))
 tarball: all
 	$(call say,TAR,$(BUILD)/$(TARBALL).tar.gz)
-	$(Q)tests/deps.sh packages
+	$(Q)tests/deps.sh tarball
 	$(Q)rm -rf $(BUILD)/$(TARBALL)
 	$(Q)$(MAKE) --no-print-directory install prefix= DESTDIR=$(CURDIR)/$(BUILD)/$(TARBALL) libdir=/lib pythondir=/share/xputrace/python \
 		NODE_HEADERS= >/dev/null
@@ -630,7 +636,7 @@ $(BUILD)/man3/made: docs/Doxyfile user/cli/man/xpt_region.3 $(HEADERS)
 		{ cat docs/Doxyfile; echo "OUTPUT_DIRECTORY = $(@D)/doxygen"; } | doxygen - && cd $(@D)/doxygen/man/man3 && \
 		for each in xpt_*.3 *.h.3; do \
 			case $$each in *.h.3) to=xputrace_$$each ;; *) to=$$each ;; esac; \
-			sed -e 's@^\.so man3/@&xputrace_@' -e "s@^'@\\\\\&'@" -e '/^\.SH NAME$$/{n;/\\-/!s/$$/ \\- structure of libxputrace/}' \
+			sed -e 's@^\.so man3/@&xputrace_@' -e 's@\\fC@\\fB@g' -e "s@^'@\\\\\&'@" -e '/^\.SH NAME$$/{n;/\\-/!s/$$/ \\- structure of libxputrace/}' \
 				"$$each" >"../../../$$to" || exit; \
 		done; \
 	else \

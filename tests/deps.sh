@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|workload|demo|test|torch|vm|packages|bench|lint|arm64: installs what a purpose needs, when something is missing.
+# deps.sh build|workload|demo|test|torch|vm|deb|rpm|tarball|packages|bench|lint|arm64: installs what a purpose needs, when something is missing.
 #
 # Only Debian and Ubuntu packages are installed; elsewhere the packages are named and the exit status is 1. Nothing is
 # asked and, when nothing is missing, nothing is done and neither root nor a network is needed.
@@ -16,7 +16,8 @@ build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libdw-dev libelf-d
 	libtraceevent-dev libncurses-dev libmicrohttpd-dev libcurl4-openssl-dev libssl-dev zlib1g-dev libsqlite3-dev doxygen"
 workload="$build python3 g++ ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
-test="$demo libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas python3-yaml socat tmux chromium prometheus"
+test="$demo libcriterion-dev libclang-rt-dev perf clang-tools lld llvm spirv-tools python3-pandas python3-yaml socat tmux chromium prometheus"
+deb="python3 debhelper dh-python dpkg-dev"
 case $purpose in
 build) packages=$build ;;
 workload) packages=$workload ;;
@@ -24,13 +25,16 @@ demo) packages=$demo ;;
 test) packages=$test ;;
 torch) packages="$test python3-torch" ;; # 150 MB: for tests that are left out without it
 vm) packages="$workload qemu-system-x86 qemu-system-arm g++-aarch64-linux-gnu busybox-static kmod e2fsprogs xz-utils zstd" ;;
-packages) packages="$workload debhelper dh-python dpkg-dev fakeroot lintian rpm mmdebstrap patchelf podman buildah crun" ;;
+deb) packages="$build $deb" ;;
+rpm) packages="$build python3 rpm" ;;
+tarball) packages="$build patchelf" ;;
+packages) packages="$workload $deb lintian rpm mmdebstrap patchelf podman buildah crun" ;;
 bench) packages="$test bpftrace" ;;
 lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libdw-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
 	libzydis-dev:arm64 libiberty-dev:arm64 libpcre2-dev:arm64 libtraceevent-dev:arm64 libncurses-dev:arm64 libmicrohttpd-dev:arm64 libcurl4-openssl-dev:arm64 libssl-dev:arm64 zlib1g-dev:arm64 libsqlite3-dev:arm64" ;;
 *)
-	echo "usage: deps.sh build|workload|demo|test|torch|vm|packages|bench|lint|arm64" >&2
+	echo "usage: deps.sh build|workload|demo|test|torch|vm|deb|rpm|tarball|packages|bench|lint|arm64" >&2
 	exit 2
 	;;
 esac
@@ -42,6 +46,9 @@ if ! have apt-get; then
 	# There is no way to ask an unknown system by package: ask for what the packages are for.
 	case $purpose in
 	build) tools='' libraries='' ;;
+	deb) tools="python3 dpkg-buildpackage dh" libraries='' ;;
+	rpm) tools="python3 rpmbuild" libraries='' ;;
+	tarball) tools=patchelf libraries='' ;;
 	demo) tools="python3 node npm" libraries='' ;;
 	vm) tools="python3 qemu-system-x86_64 qemu-system-aarch64 aarch64-linux-gnu-g++ busybox depmod mke2fs xz zstd" libraries='' ;;
 	packages) tools="python3 dpkg-buildpackage dh lintian rpmbuild mmdebstrap patchelf" libraries='' ;;

@@ -13,6 +13,7 @@ from support import BUILD, ROOT, SCRATCH, Skip, output
 sys.path.insert(0, os.path.join(ROOT, "tests", "vm"))
 from packages import Unavailable, mirror
 
+NEXT = "trixie"  # the release after the one that everything else is tested on
 CACHE = os.path.join(BUILD, "packages-roots")
 # Beside the command, in mounts that nobody else sees.
 ENTER = ('for part in proc sys dev; do mount --rbind "/$part" "$root/$part" || exit; done;'

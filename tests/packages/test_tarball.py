@@ -5,7 +5,7 @@ import glob
 import os
 import re
 
-from roots import system
+from roots import NEXT, system
 from support import BUILD, VERSION, made, output, record_workload
 
 
@@ -13,7 +13,7 @@ def test_next_release():
     """It brings all libraries but the C library's, starts from any folder, and records."""
     made("tarball")
     archive, = glob.glob(os.path.join(BUILD, "xputrace-%s-*.tar.gz" % VERSION))
-    with system("trixie") as machine:
+    with system(NEXT) as machine:
         os.makedirs(machine.path("/srv/some folder"))
         output("tar", "-xzf", archive, "-C", machine.path("/srv/some folder"))
         place, = glob.glob(machine.path("/srv/some folder/*"))

@@ -74,7 +74,8 @@ int rings_create(struct kern *kern, size_t bytes)
 		error = reader_add(kern, &kern->control_reader, bpf_map__fd(kern->codes->maps.code_ring));
 	if (!error)
 		error = reader_add(kern, &kern->control_reader, bpf_map__fd(kern->main->maps.control_ring));
-	if (!error && bpf_map__fd(kern->main->maps.stack_ring) >= 0)
+	/* Of maps that are not created, libbpf 1.4 and later have descriptors, too. */
+	if (!error && bpf_map__autocreate(kern->main->maps.stack_ring))
 		error = reader_add(kern, &kern->stack_reader, bpf_map__fd(kern->main->maps.stack_ring));
 	if (error)
 		return error;
@@ -146,7 +147,7 @@ void kern_set_python(struct kern *kern, pid_t tgid, const struct xpt_python *pyt
 	int map = bpf_map__fd(kern->main->maps.pythons);
 	__u32 key = (__u32)tgid;
 
-	if (map < 0)
+	if (!bpf_map__autocreate(kern->main->maps.pythons))
 		return;
 	if (python)
 		bpf_map_update_elem(map, &key, python, BPF_ANY);
