@@ -274,27 +274,28 @@ static struct place *place_of(struct agent_metrics *metrics, const struct xpt_pr
 	return place;
 }
 
-/* NULL: no memory. */
 static struct series *series_of(struct agent_metrics *metrics, const struct xpt_program_report *program, double now)
 {
 	struct place *place = program->id ? place_of(metrics, program) : NULL;
-	struct series *series = NULL;
+	struct series *series = metrics->series.overflow;
 	struct text labels = {};
 	char name[LABEL_BYTES_MAX + 1];
 	const char *given = program->name ?: "";
 
 	if (!program->id)
-		return metrics->series.overflow;
+		return series;
 	snprintf(name, sizeof(name), "%.*s", (int)text_cut(given, text_unnumbered(given), LABEL_BYTES_MAX), given);
 	label_add(&labels, "program", program->is_kernel && !metrics->options.kernels ? "kernels" : name);
 	label_add(&labels, "runtime", program->runtime);
 	label_add(&labels, "process", program->process);
 	label_add(&labels, "container", place ? place->ids.container : NULL);
 	label_add(&labels, "pod_uid", place ? place->ids.pod : NULL);
-	if (!labels.error)
+	if (!place || labels.error)
+		metrics->series.no_memory = true;
+	else
 		series = series_get(&metrics->series, &labels, now);
 	text_free(&labels);
-	if (series && place)
+	if (place)
 		place_use(place, series);
 	return series;
 }
@@ -474,6 +475,9 @@ void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *ses
 	/* Series begin with the interval: it is in their first values. */
 	for (size_t i = 0; i < report->program_count; i++)
 		add_program(metrics, XPT_AT(report->programs, report->program_size, i), begun, offset);
+	if (metrics->series.no_memory)
+		print_message(NULL, XPT_LOG_WARN, "no memory for metrics: programs are counted as \"other\"");
+	metrics->series.no_memory = false;
 	series_remove_stale(&metrics->series, metrics->options.stale);
 	read_devices(metrics, session, begun);
 	note_status(metrics, session);
