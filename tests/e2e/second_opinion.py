@@ -4,14 +4,16 @@
 Three have to agree: what the workload says it called, what the other tool counted, and what xputrace recorded. Functions that the
 workload knows nothing of, because the library calls them itself, are compared between the two tools. What each of them counts:
 
-- perf stat -p: the process, its threads and the children that it forks from then on, all together;
-- perf stat -a, perf record -a, bpftrace: every process that has mapped the library, which here are those of the workload. perf record
-  and bpftrace tell them apart. (perf record -p may lose the last calls of a process that ends, so it is not used.)
+- perf stat -p: the process with all its threads (and children that it forks from then on, which are left out here: see limitations.md);
+- perf stat -a, perf record -a, bpftrace: every process that has mapped the library, which here are those of the workload, forked and
+  executed ones, too. perf stat has the sums of all, perf record and bpftrace tell processes apart. (perf record -p may lose the last
+  calls of a process that ends, so it is not used.)
 
 Times are compared call by call with perf record, by sums and histograms with bpftrace. All use CLOCK_MONOTONIC, but each reads it in
-its own probe: of two tools the one whose probe comes second sees the handler of the first (1 to 3 us each, and 11 us where the
-instruction is single-stepped) as part of the call or not. That is at most APART for a call whose thread keeps its CPU in between;
-if it loses the CPU there is no bound, so that this many calls, STRAY of them, may be further apart, and sums may be by as much as those."""
+its own probe: of two tools the one whose probe comes second has the first one's handler in its time, or not. Measured with perf on a
+machine with a load of 16: half of all times 0.4 us apart, 90 % up to 9 us (a probe on an instruction that is single-stepped, beside one of
+xputrace's on the next), 99 % up to 18 us. More than APART is a thread that had nothing of its own in the caches, or has lost its CPU
+between the probes, for which there is no bound: STRAY of the calls and FEW, and sums by as many turns of others."""
 
 import collections
 import json
@@ -20,7 +22,7 @@ import random
 import shutil
 import statistics
 
-from harness import (REQUIRED, RUNNING, SLOW, Process, Recorder, Skip, Trace, Workload, entries_of, library_path, results_in, run, tracefs,
+from harness import (REQUIRED, RUNNING, SLOW, TIMEOUT, Process, Recorder, Skip, Trace, Workload, entries_of, library_path, results_in, run, tracefs, wait_end,
                      workload_path)
 
 # Libraries of each runtime's stand-in, with how names of their functions begin. Functions of PJRT have no symbols, and those of the
@@ -34,19 +36,18 @@ LIBRARIES = {
     "cudart": {"libcudart.so.12": ("cuda", "__cuda")},
     "llama": {"libllama.so.0": "llama"},
 }
-APART = 25000 * SLOW  # ns
-STRAY = 0.02  # share of the calls
+APART = 50000 * SLOW  # ns
+STRAY, FEW = 0.05, 5  # of the calls: a share, and so many
 
 
 def symbols(runtime):
-    """Name to file of the exported functions of the runtime's libraries, as nm says."""
+    """Name to library of the exported functions of the runtime, as nm says."""
     found = {}
     for name, begins in LIBRARIES[runtime].items():
-        path = library_path(name)
-        for line in run(["nm", "-D", "--defined-only", path]).stdout.splitlines():
+        for line in run(["nm", "-D", "--defined-only", library_path(name)]).stdout.splitlines():
             function = line.split()[-1].partition("@")[0]
             if function.startswith(begins):
-                found[function] = path
+                found[function] = name
     return found
 
 
@@ -81,10 +82,11 @@ class Second:
         self.options += chance.choice(([], [], ["--link", chance.choice(("session", "multi", "perf"))]))
         self.options += ["--why"] if chance.random() < 0.2 else []
         self.first = chance.random() < 0.5  # the other tool is there before xputrace
-        paths = symbols(self.runtime)
-        always = sorted(name for name in paths if plain(name) in RUNNING)
-        self.paths = {name: paths[name] for name in always + chance.sample(sorted(set(paths) - set(always)), min(4, len(paths) - len(always)))}
-        self.functions = list(dict.fromkeys(map(plain, self.paths)))
+        found = symbols(self.runtime)
+        always = sorted(name for name in found if plain(name) in RUNNING)
+        self.libraries = {name: found[name] for name in always + chance.sample(
+            sorted(set(found) - set(always)), min(4, len(found) - len(always)))}
+        self.functions = list(dict.fromkeys(map(plain, self.libraries)))
         self.choose(chance)
 
     def choose(self, chance):
@@ -96,6 +98,10 @@ class Second:
 
     def check(self, folder):
         self.folder = folder
+        # Files of its own, which no other program has mapped.
+        shutil.copy(workload_path("workload"), folder)
+        shutil.copytree(os.path.dirname(library_path("libnrt.so.1")), os.path.join(folder, "lib"))
+        self.paths = {name: os.path.join(folder, "lib", library) for name, library in self.libraries.items()}
         self.prepare()
         try:
             results = self.trace()
@@ -119,7 +125,7 @@ class Second:
 
     def trace(self):
         """What the processes of the workload say."""
-        command = [workload_path("workload"), self.runtime, *self.words]
+        command = [os.path.join(self.folder, "workload"), self.runtime, *self.words]
         output = os.path.join(self.folder, "out.json")
         if not self.late:
             self.attach(None)
@@ -305,7 +311,7 @@ class Perf(Second):
 
 def check_apart(function, apart):
     far = [one for one in apart if one > APART]
-    assert len(far) <= STRAY * len(apart) + 2, "%s: %d of %d times are apart, half of all by %d ns" % (
+    assert len(far) <= STRAY * len(apart) + FEW, "%s: %d of %d times are apart, half of all by %d ns" % (
         function, len(far), len(apart), statistics.median(apart))
 
 
@@ -338,7 +344,11 @@ uretprobe:%(path)s:%(name)s /@begin%(number)d[tid]/ {
         self.process.wait_line("stderr", "__BPFTRACE_NOTIFY_PROBES_ATTACHED")
 
     def end(self):
-        self.process.signal(2)
+        # It heeds a signal only if that interrupts its waiting.
+        for _ in range(int(TIMEOUT / 5)):
+            self.process.signal(2)
+            if wait_end(self.process.child, 5):
+                break
         assert self.process.wait() == 0, self.process.stderr
         self.maps = {"@calls": {}, "@returns": {}, "@values": {}, "@sums": {}, "@times": {}}
         for line in self.process.stdout.splitlines():
@@ -363,7 +373,7 @@ uretprobe:%(path)s:%(name)s /@begin%(number)d[tid]/ {
             values = {key: count for key, count in self.maps["@values"].items() if key.startswith(number + ",")}
             same(collections.Counter("%s,%d,%d" % (number, call.pid, call.status) for call in calls), values, "values returned")
         durations = [round(call.duration * 1000) for call in calls]
-        strays = STRAY * len(durations) + 2
+        strays = STRAY * len(durations) + FEW
         below = 0
         for bucket in self.maps["@times"][number]:
             # As many are below its begin, but for those that may be so far away on either side.
