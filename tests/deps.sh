@@ -16,7 +16,7 @@ build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libdw-dev libelf-d
 	libtraceevent-dev libncurses-dev libmicrohttpd-dev libcurl4-openssl-dev libssl-dev zlib1g-dev libsqlite3-dev doxygen"
 workload="$build python3 g++ ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
-test="$demo libcriterion-dev libclang-rt-dev perf clang-tools lld llvm spirv-tools python3-pandas python3-yaml socat tmux chromium prometheus"
+test="$demo libcriterion-dev libclang-rt-dev perf bpftrace clang-tools lld llvm spirv-tools python3-pandas python3-yaml socat tmux chromium prometheus"
 deb="python3 debhelper dh-python dpkg-dev"
 case $purpose in
 build) packages=$build ;;
@@ -29,7 +29,7 @@ deb) packages="$build $deb" ;;
 rpm) packages="$build python3 rpm" ;;
 tarball) packages="$build patchelf" ;;
 packages) packages="$workload $deb lintian rpm mmdebstrap patchelf podman buildah crun" ;;
-bench) packages="$test bpftrace" ;;
+bench) packages=$test ;;
 lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libdw-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
 	libzydis-dev:arm64 libiberty-dev:arm64 libpcre2-dev:arm64 libtraceevent-dev:arm64 libncurses-dev:arm64 libmicrohttpd-dev:arm64 libcurl4-openssl-dev:arm64 libssl-dev:arm64 zlib1g-dev:arm64 libsqlite3-dev:arm64" ;;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes allocations and system calls of the collector fail, and its writes short, one in each run, and judges what becomes of it.
 
-faults.py [-k PATTERN] [--kind memory|call|short] [--task NAME] [--every N] [--first N] [--last N] [--seconds S] [--keep] [--libraries] [--list]
+faults.py [-k PATTERN] [--kind memory|call|short] [--task NAME] [--every N] [--first N] [--last N] [--seconds S] [--keep] [--leave LIBRARIES] [--list]
 runs whole series and prints what is wrong, with the place that asked. tests/workload/faults.c makes them fail; what is right is said at judge().
 """
 
@@ -309,7 +309,7 @@ def main():
     parser.add_argument("--seconds", type=float, metavar="S", help="for each series, which is then in steps that are as small as fits")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth")
     parser.add_argument("--keep", action="store_true", help="what follows fails, too")
-    parser.add_argument("--libraries", action="store_true", help="also what %s ask for" % OTHERS)
+    parser.add_argument("--leave", default=OTHERS, metavar="LIBRARIES", help="what these ask for does not fail (%s)" % OTHERS)
     parser.add_argument("--calls", default="", help="only these system calls")
     parser.add_argument("--error", type=int, default=0, help="number of the error of system calls")
     parser.add_argument("-v", action="store_true", help="print every run")
@@ -334,7 +334,7 @@ def run_series(case, kind, options):
     """Counts of exit statuses, and of what was wrong by place."""
     begun = time.monotonic()
     held.clear()
-    series = Series(case, kind, "" if options.libraries else OTHERS, options.keep, options.calls, options.error, options.task)
+    series = Series(case, kind, options.leave, options.keep, options.calls, options.error, options.task)
     every, first = options.every, options.first
     if options.seconds:
         begun_again = time.monotonic()  # the first time may have made what it reads

@@ -62,6 +62,17 @@ def test_memory(name):
     check(faults.Case.all[name], "memory", leave=faults.OTHERS + (",libcjson" if tracing else ""))
 
 
+def test_memory_of_agent():
+    """Each of the first allocations, before there is anything to trace."""
+    faults.adopt()
+    try:
+        series = faults.Series(faults.Case.all["agent"], "memory", leave=faults.OTHERS + ",libcjson")
+        wrong = ["%s: %s" % (faults.places(fault), reason) for fault, reason, _ in faults.in_steps(series, first=10, last=20) if reason]
+    finally:
+        faults.adopt(False)
+    assert not wrong, wrong
+
+
 @cases(*fault_cases.NAMES)
 def test_calls(name):
     """System calls."""

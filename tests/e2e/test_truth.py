@@ -3,7 +3,7 @@
 
 A case is made of its kind and number alone, which the name of a failed assertion has: XPUTRACE_TRUTH=NUMBER:KIND makes that one
 only, XPUTRACE_TRUTH=FROM-TO all of these, each tenth of one of the kinds of truth_kinds.py (`make test-truth`), and FROM-TO:KIND
-those of one kind: calls, operators, regions, tools, jobs."""
+those of one kind: calls, operators, regions, tools, jobs; or perf, bpftrace (second_opinion.py), of which there is one in twenty cases."""
 
 import collections
 import json
@@ -14,6 +14,7 @@ import sqlite3
 
 from harness import (RUNNING, XPUTRACE, Recorder, Trace, Workload, cases, compare, compare_calls, entries_of, need,
                      plain_name, results_in, run, scratch, workload_path)
+from second_opinion import KINDS as SECOND
 from strict_csv import strict_rows
 from truth_kinds import KINDS as OTHERS
 
@@ -149,7 +150,7 @@ def check_tables(recording, trace, folder):
     return rows
 
 
-KINDS = {"calls": Calls, **OTHERS}
+KINDS = {"calls": Calls, **OTHERS, **SECOND}
 
 
 def check(number, kind):
@@ -190,14 +191,25 @@ def chosen():
         yield number, kind or ("calls" if number % EACH else tuple(OTHERS)[number // EACH % len(OTHERS)])
 
 
-@cases(*range(GROUPS))
-def test_cases(group):
-    """200 workloads, or those that are asked for."""
-    cases_of_group = list(chosen())
-    share = -(-len(cases_of_group) // GROUPS)
-    for number, kind in cases_of_group[group * share:(group + 1) * share]:
+def check_all(numbers_and_kinds):
+    for number, kind in numbers_and_kinds:
         try:
             check(number, kind)
         except AssertionError as error:
             made = KINDS[kind](number)
             raise AssertionError("XPUTRACE_TRUTH=%d:%s, %s: %s" % (number, kind, made, error)) from error
+
+
+@cases(*range(GROUPS))
+def test_cases(group):
+    """200 workloads, or those that are asked for."""
+    cases_of_group = list(chosen())
+    share = -(-len(cases_of_group) // GROUPS)
+    check_all(cases_of_group[group * share:(group + 1) * share])
+
+
+@cases(*SECOND)
+def test_second_opinion(tool):
+    """Another tool counts the same calls at the same time, and comes to the same numbers: one case, or one in twenty of those asked for."""
+    if ":" not in CHOSEN:
+        check_all([(number, tool) for number, _ in chosen()][3::20 if CHOSEN else GROUPS * EACH])

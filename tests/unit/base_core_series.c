@@ -57,6 +57,24 @@ Test(base_core_series, each_set_of_labels_has_its_own)
 	series_free(&table);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) /* which ends a program that asks for so much */
+Test(base_core_series, without_memory_it_is_the_overflow)
+{
+	struct series_table table;
+	struct series *series;
+
+	begin(&table, 1000);
+	table.value_count = (size_t)1 << 60; /* more than there is */
+	cr_assert_eq(get(&table, 1, 5), table.overflow);
+	cr_assert(table.no_memory && !table.count && table.dropped == 1);
+	table.value_count = 2;
+	table.no_memory = false;
+	series = get(&table, 1, 6);
+	cr_assert(series != table.overflow && table.count == 1 && !table.no_memory);
+	series_free(&table);
+}
+#endif
+
 Test(base_core_series, counters_only_grow)
 {
 	struct series_table table;

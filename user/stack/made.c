@@ -13,6 +13,8 @@
 #define READ_EVERY 100000000ull /* ns */
 #define BLOCK 65536
 #define TEXT_MAX (64u << 20) /* bytes of all names */
+#define LINE_MAX_BYTES 65536 /* a longer one is no line of names, and its file none of them */
+#define LOOK_MAX (16u << 20) /* bytes that are read in one look */
 #define BEFORE_MAX 16	     /* entries with lower addresses that are looked at: older ones may overlap */
 
 static void add_line(struct process *process, const char *line, size_t length)
@@ -41,12 +43,13 @@ static int compare(const void *first, const void *second)
 static void read_more(struct process *process)
 {
 	struct text *rest = &process->name_rest;
-	size_t before = process->name_count;
+	size_t before = process->name_count, done = 0;
 	char *line, *end;
 	ssize_t got = 1;
 
-	while (got > 0 && rest->length < TEXT_MAX && !text_reserve(rest, BLOCK + 1)) {
+	while (got > 0 && done < LOOK_MAX && rest->length < LINE_MAX_BYTES && !text_reserve(rest, BLOCK + 1)) {
 		got = read(process->names_file, rest->data + rest->length, BLOCK);
+		done += got > 0 ? (size_t)got : 0;
 		rest->length += got > 0 ? (size_t)got : 0;
 		rest->data[rest->length] = '\0';
 		for (line = rest->data; (end = memchr(line, '\n', (size_t)(rest->data + rest->length - line)));

@@ -101,14 +101,11 @@ struct series *series_get(struct series_table *table, const struct text *labels,
 	}
 	if (table->count >= table->most)
 		return drop(table, first, now);
-	if (vec_reserve(table->all, table->count))
-		return NULL;
-	series = create(table, labels, now);
-	if (!series)
-		return NULL;
-	if (map_add(&table->map, &series->node, first, second)) {
+	series = vec_reserve(table->all, table->count) ? NULL : create(table, labels, now);
+	if (!series || map_add(&table->map, &series->node, first, second)) {
 		release(table, series);
-		return NULL;
+		table->no_memory = true;
+		return drop(table, first, now);
 	}
 	series->used = table->clock;
 	table->all[table->count++] = series;

@@ -28,13 +28,14 @@ struct series_table {
 	__u64 clock;   /* ns, the owner's, of any origin */
 	__u64 removed; /* stale series */
 	__u64 dropped; /* label sets without a series of their own; one that comes again after others may count again */
+	bool no_memory;	  /* for one of them; the owner clears it */
 	__u64 recent[64]; /* hashes of those that were dropped last */
 };
 
 /* Zero it, set the first five members; overflow is the labels of the series that the others are put into. 0 or -ENOMEM. */
 int series_init(struct series_table *table, const struct text *overflow);
 void series_free(struct series_table *table);
-/* That of the labels, made if there is room; else the overflow. NULL: no memory. now: s since 1970. */
+/* That of the labels, made if there is room and memory; else the overflow. now: s since 1970. */
 struct series *series_get(struct series_table *table, const struct text *labels, double now);
 /* The overflow, for what has no labels. Its counters begin when it is used first. */
 struct series *series_overflow(struct series_table *table, double now);

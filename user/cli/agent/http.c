@@ -398,8 +398,10 @@ int agent_server_create(const char *where, struct agent_metrics *metrics, struct
 	char text[256];
 	int error = 0;
 
-	if (!server)
+	if (!server) {
+		print_message(NULL, XPT_LOG_ERROR, "cannot start the HTTP server: no memory");
 		return -ENOMEM;
+	}
 	server->metrics = metrics;
 	pthread_mutex_init(&server->lock, NULL);
 	for (size_t i = 0; i < CONNECTIONS_MAX; i++)

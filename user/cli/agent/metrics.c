@@ -151,7 +151,6 @@ struct agent_metrics {
 	struct xpt_session_status status;
 	double overhead;	  /* of the latest measurement; NaN: none */
 	double started, reported; /* s since 1970 */
-	bool short_reported;	  /* there was no memory for a series */
 	uint64_t slow;		  /* ns: an inference that takes so long gets a span; 0: none does */
 	struct {
 		void (*more)(void *context, struct exposition *to);
@@ -282,7 +281,7 @@ static struct place *place_of(struct agent_metrics *metrics, const struct xpt_pr
 static struct series *series_of(struct agent_metrics *metrics, const struct xpt_program_report *program, double now)
 {
 	struct place *place = program->id ? place_of(metrics, program) : NULL;
-	struct series *series = NULL;
+	struct series *series;
 	struct text labels = {};
 	char name[LABEL_BYTES_MAX + 1];
 	const char *given = program->name ?: "";
@@ -295,18 +294,13 @@ static struct series *series_of(struct agent_metrics *metrics, const struct xpt_
 	label_add(&labels, "process", program->process);
 	label_add(&labels, "container", place ? place->ids.container : NULL);
 	label_add(&labels, "pod_uid", place ? place->ids.pod : NULL);
-	if (!labels.error)
-		series = series_get(&metrics->series, &labels, now);
+	metrics->series.no_memory |= !place || labels.error;
+	series = !place || labels.error ? series_overflow(&metrics->series, now) :
+					  series_get(&metrics->series, &labels, now);
 	text_free(&labels);
-	if (series && place)
+	if (place)
 		place_use(place, series);
-	if (series)
-		return series;
-	if (!metrics->short_reported)
-		print_message(NULL, XPT_LOG_WARN,
-			      "no memory for the series of a program: it is added to program=\"other\"");
-	metrics->short_reported = true;
-	return metrics->series.overflow;
+	return series;
 }
 
 /* Sum of a column in its unit; -1: none of the samples has it. */
@@ -486,6 +480,9 @@ void agent_metrics_update(struct agent_metrics *metrics, struct xpt_session *ses
 	/* Series begin with the interval: it is in their first values. */
 	for (size_t i = 0; i < report->program_count; i++)
 		add_program(metrics, XPT_AT(report->programs, report->program_size, i), begun, offset);
+	if (metrics->series.no_memory)
+		print_message(NULL, XPT_LOG_WARN, "no memory for metrics: programs are counted as \"other\"");
+	metrics->series.no_memory = false;
 	series_remove_stale(&metrics->series, metrics->options.stale);
 	read_devices(metrics, session, begun);
 	note_status(metrics, session);

@@ -345,8 +345,8 @@ static void report_close(struct run *run, struct report *report, bool last)
 		return;
 	}
 	if (report_finish(report, &request, profiling->names, &profiling->options)) {
-		log_error(profiling->options.log, "a report of %s is left out: no memory",
-			  *options->name ? options->name : "a profiling handle");
+		log_warn(profiling->options.log, "a report of %s is left out: no memory",
+			 *options->name ? options->name : "a profiling handle");
 		report_free(report);
 		return;
 	}

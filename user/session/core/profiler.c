@@ -166,7 +166,7 @@ static void deliver(void *context, struct handle *handle, struct report *report)
 	struct delivery *delivery = subscriber ? malloc(sizeof(*delivery)) : NULL;
 
 	if (!delivery) {
-		log_error(&profiler->session->collector->log, "no memory for a report: it is dropped");
+		log_warn(&profiler->session->collector->log, "a report is left out: no memory");
 		report_free(report);
 		return;
 	}

@@ -100,10 +100,9 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 	putc('\0', messages->out);
 }
 
-/* Whether only root can delay it. What is stacked on other file systems may be stacked on such a one. */
-static bool is_local(unsigned int type)
+bool file_system_is_local(long type)
 {
-	switch (type) {
+	switch ((unsigned int)type) {
 	case EXT4_SUPER_MAGIC:
 	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
@@ -128,7 +127,7 @@ static void describe_file(int descriptor, struct file_reader_opened *opened)
 	if (!opened->error && !S_ISREG(opened->status.st_mode))
 		opened->error = -ENOENT;
 	if (!fstatfs(descriptor, &system)) {
-		opened->local = is_local(system.f_type);
+		opened->local = file_system_is_local(system.f_type);
 		opened->fuse = (unsigned int)system.f_type == FUSE_SUPER_MAGIC;
 	}
 }

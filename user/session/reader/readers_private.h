@@ -211,6 +211,9 @@ int reader_ask_memory(struct file_readers *readers, struct file_reader_request *
 bool reader_is_silent(const struct file_readers *readers, pid_t pid);
 void reader_note_silent(struct file_readers *readers, pid_t pid, const char *what);
 
+/* Whether only root can delay it, by f_type. What is stacked on other file systems may be stacked on such a one. */
+bool file_system_is_local(long type);
+
 /* Takes commands from the socket until it is closed. context: struct file_reader_process. */
 void file_reader_process(void *context);
 

@@ -4,14 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,27 +29,33 @@
 #define IDS_OF_START 26 /* bits: each start has ids of its own */
 #define SOCKET_BYTES (8 << 20)
 #define DEBUG_FILES "/usr/lib/debug/.build-id/"
+#define OPEN_WAIT 1000 /* ms for a file */
+#define WAITING_MAX 8
+#define LOCAL_MAX 64
 
 /* ---- the process that opens files ---- */
 
-/* The name of a process in its own PID namespace, which is the last one. 0: unknown. */
-static unsigned int own_pid(__u32 tgid)
+/* The name of a process in its own PID namespace, which is the last one, and whose files it makes. False: unknown. */
+static bool read_status(__u32 tgid, unsigned int *pid, uid_t *uid)
 {
 	char path[64], line[256];
-	unsigned int pid = 0;
+	bool has_uid = false;
 	FILE *status;
+
+	*pid = 0;
 
 	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
 	status = fopen(path, "re");
 	while (status && fgets(line, sizeof(line), status)) {
 		const char *last = strrchr(line, '\t');
 
+		has_uid |= sscanf(line, "Uid: %*u %*u %*u %u", uid) == 1;
 		if (!strncmp(line, "NSpid:", 6) && last)
-			pid = (unsigned int)strtoul(last, NULL, 10);
+			*pid = (unsigned int)strtoul(last, NULL, 10);
 	}
 	if (status)
 		fclose(status);
-	return pid;
+	return has_uid && *pid;
 }
 
 static int path_of(const struct stack_file *file, char *path, size_t size)
@@ -59,7 +70,7 @@ static int path_of(const struct stack_file *file, char *path, size_t size)
 	case STACK_FILE_MEMORY:
 		return snprintf(path, size, "/proc/%u/mem", file->tgid);
 	case STACK_FILE_NAMES:
-		return snprintf(path, size, "/proc/%u/root/tmp/perf-%u.map", file->tgid, own_pid(file->tgid));
+		return snprintf(path, size, "/proc/%u/root", file->tgid);
 	case STACK_FILE_DEBUG:
 		if (file->build_id_size < 2 || file->build_id_size > STACK_BUILD_ID_MAX)
 			return -1;
@@ -72,33 +83,184 @@ static int path_of(const struct stack_file *file, char *path, size_t size)
 	}
 }
 
-/* A page of a file that a process answers for may never come. */
-static bool may_be_read(int descriptor)
-{
-	struct statfs system;
-	struct stat status;
+/* ---- files that targets choose: nothing happens to what is no plain file, and nobody waits for a file system ---- */
 
-	return !fstat(descriptor, &status) && S_ISREG(status.st_mode) && !fstatfs(descriptor, &system) &&
-	       (unsigned int)system.f_type != FUSE_SUPER_MAGIC;
+struct opened {
+	int error;
+	bool is_local;
+	dev_t device;
+};
+
+/* Names are in a file of the process's own, as links do not lead out of its root. */
+static int names_place(const struct stack_file *file, int root, __u64 resolve, uid_t *owner)
+{
+	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | resolve };
+	unsigned int pid;
+	char path[32];
+
+	if (!read_status(file->tgid, &pid, owner))
+		return -ESRCH;
+	snprintf(path, sizeof(path), "tmp/perf-%u.map", pid);
+	root = syscall(SYS_openat2, root, path, &how, sizeof(how));
+	return root < 0 ? -errno : root;
+}
+
+/* A descriptor (O_PATH) of the plain file, -errno, or -EAGAIN: with RESOLVE_CACHED the file system would have to be asked. */
+static int find_place(const struct stack_file *file, __u64 resolve, dev_t *device)
+{
+	char path[64];
+	int place, names;
+	struct statx status;
+	uid_t owner;
+
+	if (path_of(file, path, sizeof(path)) < 0)
+		return -EINVAL;
+	place = open(path, O_PATH | O_CLOEXEC);
+	if (place < 0)
+		return -errno;
+	if (file->kind == STACK_FILE_NAMES) {
+		names = names_place(file, place, resolve, &owner);
+		close(place);
+		place = names;
+	}
+	if (place < 0)
+		return place;
+	/* Of what is not asked for it gives what it has. */
+	if (statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &status) || !S_ISREG(status.stx_mode) ||
+	    (file->kind == STACK_FILE_NAMES && status.stx_uid != owner)) {
+		close(place);
+		return -EACCES;
+	}
+	*device = makedev(status.stx_dev_major, status.stx_dev_minor);
+	return place;
+}
+
+/* Closes place. A page of a file that a process answers for may never come: it is not opened. */
+static int open_place(int place, struct opened *opened)
+{
+	struct statfs system = { 0 };
+	int descriptor;
+
+	if (fstatfs(place, &system))
+		opened->error = -errno;
+	else if ((unsigned int)system.f_type == FUSE_SUPER_MAGIC)
+		opened->error = -EACCES;
+	if (opened->error) {
+		close(place);
+		return -1;
+	}
+	descriptor = code_file_open_place(place);
+	opened->error = descriptor < 0 ? descriptor : 0;
+	opened->is_local = file_system_is_local(system.f_type);
+	return descriptor;
+}
+
+/* Processes that still wait for the file system on which they were to open a file. */
+static struct waiting {
+	pid_t pid;
+	__u64 key; /* of the device, or of the process whose directories have to be gone through */
+} waiting[WAITING_MAX];
+static size_t waiting_count;
+
+static bool is_waited_for(__u64 key)
+{
+	bool found = false;
+
+	for (size_t i = waiting_count; i-- > 0;) {
+		if (waitpid(waiting[i].pid, NULL, WNOHANG))
+			waiting[i] = waiting[--waiting_count];
+		else
+			found |= waiting[i].key == key;
+	}
+	return found || waiting_count == WAITING_MAX;
+}
+
+static _Noreturn void be_waiting(const struct stack_file *file, int socket)
+{
+	struct opened opened = { 0 };
+	int descriptor;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "xputrace-file");
+	/* What it may keep for ever: nothing. */
+	if (dup2(socket, 0) != 0)
+		_exit(1);
+	syscall(SYS_close_range, 3, ~0u, 0);
+	descriptor = find_place(file, 0, &opened.device);
+	if (descriptor < 0)
+		opened.error = descriptor;
+	else
+		descriptor = open_place(descriptor, &opened);
+	socket_send(0, &opened, sizeof(opened), &descriptor, !opened.error);
+	_exit(0);
+}
+
+/* By a process that may wait for as long as the file system likes. */
+static int open_by_another(const struct stack_file *file, __u64 key, struct opened *opened)
+{
+	int sockets[2], descriptor = -1;
+	struct pollfd polled;
+	pid_t pid;
+
+	if (is_waited_for(key))
+		return -ETIMEDOUT;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return -errno;
+	pid = fork();
+	if (!pid)
+		be_waiting(file, sockets[1]);
+	close(sockets[1]);
+	polled = (struct pollfd){ .fd = sockets[0], .events = POLLIN };
+	if (pid < 0) {
+		opened->error = -errno;
+	} else if (poll(&polled, 1, OPEN_WAIT) <= 0) {
+		opened->error = -ETIMEDOUT;
+		kill(pid, SIGKILL);
+		waiting[waiting_count++] = (struct waiting){ pid, key };
+	} else {
+		if (socket_receive(sockets[0], opened, sizeof(*opened), &descriptor, 1))
+			opened->error = -EPROTO;
+		waitpid(pid, NULL, 0);
+	}
+	close(sockets[0]);
+	return opened->error ?: descriptor;
+}
+
+static int open_chosen(const struct stack_file *file)
+{
+	static dev_t local[LOCAL_MAX]; /* file systems that are known to answer */
+	static size_t local_count;
+	struct opened opened = { 0 };
+	int place = find_place(file, RESOLVE_CACHED, &opened.device), descriptor;
+	size_t at = 0;
+
+	if (place < 0 && place != -EAGAIN)
+		return place;
+	while (place >= 0 && at < local_count && local[at] != opened.device)
+		at++;
+	if (place >= 0 && at < local_count) {
+		descriptor = open_place(place, &opened);
+		return opened.error ?: descriptor;
+	}
+	if (place >= 0)
+		close(place);
+	descriptor = open_by_another(file, place >= 0 ? opened.device : (1ull << 63 | file->tgid), &opened);
+	if (descriptor >= 0 && opened.is_local)
+		local[local_count < LOCAL_MAX ? local_count++ : 0] = opened.device;
+	return descriptor;
 }
 
 static int open_file(const struct stack_file *file)
 {
 	char path[sizeof(DEBUG_FILES) + 2 * STACK_BUILD_ID_MAX + 16];
-	int descriptor, flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int descriptor;
 
-	if (file->kind == STACK_FILE_NAMES)
-		flags |= O_NOFOLLOW;
+	if (file->kind == STACK_FILE_MAPPED || file->kind == STACK_FILE_NAMES)
+		return open_chosen(file);
 	if (path_of(file, path, sizeof(path)) < 0)
 		return -EINVAL;
-	descriptor = open(path, flags);
-	if (descriptor < 0)
-		return -errno;
-	if (file->kind != STACK_FILE_MAPS && file->kind != STACK_FILE_MEMORY && !may_be_read(descriptor)) {
-		close(descriptor);
-		return -EACCES;
-	}
-	return descriptor;
+	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return descriptor < 0 ? -errno : descriptor;
 }
 
 /* Until the other side has ended. */
