@@ -193,7 +193,8 @@ def with_records(path, output, names, added):
     def change(records):
         end, = [one for one in records if one[0] == END]
         kept = [one for one in records if one[0] not in (CALL, 2, 20, 30, END)]
-        named = [(NAMED, TGID, 0, text_record(NAMED, TGID, 0, name.encode(), handle)) for handle, name in names.items()]
+        named = [(NAMED, TGID, 0, text_record(
+            NAMED, TGID, 0, name if isinstance(name, bytes) else name.encode(), handle)) for handle, name in names.items()]
         return kept + named + [struct.unpack_from("<HxxIQ", one) + (one,) for one in added] + [end]
 
     rewrite(path, output, change)

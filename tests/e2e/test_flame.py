@@ -194,14 +194,19 @@ def node_modules():
     return folder
 
 
-def test_pprof():
-    """npm's pprof-format: counts and nanoseconds, lines, mappings with build ids."""
-    made, script = Made(), os.path.join(node_modules(), "..", "read_pprof.mjs")
+def read_pprof(path):
+    script = os.path.join(node_modules(), "..", "read_pprof.mjs")
     with open(script, "w", encoding="utf-8") as file:
         file.write(READ_PPROF)
-    result = run(["node", script, written(made, "x.pprof")])
+    result = run(["node", script, path])
     assert result.status == 0, result.stderr
-    profile = json.loads(result.stdout)
+    return json.loads(result.stdout)
+
+
+def test_pprof():
+    """npm's pprof-format: counts and nanoseconds, lines, mappings with build ids."""
+    made = Made()
+    profile = read_pprof(written(made, "x.pprof"))
     assert profile["types"] == [["inferences", "count"], ["time", "nanoseconds"]]
     expected = {}
     for (stack, program), values in made.expected["inference"].items():
@@ -287,21 +292,113 @@ def test_svg_script():
     assert "display: none" in hidden, hidden
 
 
-def test_speedscope():
-    """Its own importer, in a browser: the table of its sandwich view has the part of each frame."""
-    made, folder = Made(), scratch()
-    release = os.path.join(node_modules(), "speedscope", "dist", "release")
-    with open(written(made, "x.json"), "rb") as file:
+def sandwich(path):
+    """speedscope's own importer, in a browser: the part of each frame in its sandwich view, in percent."""
+    folder, release = scratch(), os.path.join(node_modules(), "speedscope", "dist", "release")
+    with open(path, "rb") as file:
         data = base64.b64encode(file.read()).decode()
     with open(os.path.join(folder, "load.js"), "w", encoding="utf-8") as file:
-        file.write('speedscope.loadFileFromBase64("x.json", "%s")' % data)
+        file.write('speedscope.loadFileFromBase64("%s", "%s")' % (os.path.basename(path), data))
     document = browse("file://%s/index.html#localProfilePath=%s/load.js&view=sandwich" % (release, folder))
     rows = re.findall(r'width: ([0-9.e-]+)%;.*?width: ([0-9.e-]+)%;.*?</span>([^<]*)</td>', document)
+    return {html.unescape(name): float(total) for total, _, name in rows}
+
+
+def test_speedscope():
+    """The part of each frame is that of the records."""
+    made = Made()
+    found = {name.replace(";", ":"): total for name, total in sandwich(written(made, "x.json")).items()}
     lines = made.folded("inference")
     totals, whole = totals_of(lines), sum(lines.values())
-    found = {html.unescape(name).replace(";", ":"): float(total) for total, _, name in rows}
     assert set(found) == set(totals), (found, totals)
     assert all(abs(found[name] - 100 * totals[name] / whole) < 0.001 for name in totals), (found, totals)
+
+
+# ---- names that are meant to be taken for something else ----
+
+HOSTILE = [b"a;b;c 99", b"one 12", b"two 1.5", b"number 7 8", b"line\nnext;frame 7\n", b"\x1b[31mred\x1b]0;title\x07", "\x9b2Jcsi".encode(),
+           "right\u202eleft".encode(), b"tab\there 3", b"", b" ", b"# comment 5", b"cr\rlf\r\n", "ls\u2028ps\u2029 1".encode(),
+           b"bad\xff\xfe\xc3(\xf5\x80", b"cut\xe2\x82", b"<b a='1' b=\"2\">&amp;]]>", b"_[k]", b"long" * 3000, b"back\\slash"]
+
+
+class Hostile:
+    """Inferences of one program and one stack for each name, which the program and the innermost frame have; each has a time
+    of its own."""
+
+    def __init__(self):
+        self.path, self.times = os.path.join(scratch(), "hostile.xpt"), {}
+        records, names, at = [text_record(FRAME, 0, 0, {"kind": "native", "function": "main"}, 1)], {}, START
+        for i, name in enumerate(HOSTILE):
+            text = json.dumps(name.decode("latin-1"), ensure_ascii=False).encode("latin-1")
+            records.append(text_record(FRAME, 0, 0, b'{"kind":"native","function":%s}' % text, 10 + i))
+            records.append(stack_record(10 + i, [10 + i, 1]))
+            names[0x1000 * (i + 1)] = name
+        for i, name in enumerate(HOSTILE):
+            duration = 1000 + i
+            records += [sample_record(10 + i, AT_CALL, at, at, 1), call_record(EXECUTE, at, at + duration, [0x1000 * (i + 1), 0])]
+            self.times[duration] = name
+            at += duration + 100
+        with_records(KEPT, self.path, names, records)
+
+    def check(self, stacks):
+        """Of times, each with its frames from the outermost on: as many frames as there were, and all plain letters of a
+        name, or as many of them as are kept of one."""
+        assert sorted(time for time, _ in stacks) == sorted(self.times), stacks
+        for time, frames in stacks:
+            name = self.times[time]
+            letters = "".join(re.findall("[a-zA-Z0-9]", name.decode("ascii", "ignore")))
+            assert len(frames) == 3 and frames[0] == "main", (name[:40], frames)
+            for frame in frames[1:]:
+                assert all(character.isprintable() for character in frame), (name, frame)
+                kept = "".join(re.findall("[a-zA-Z0-9]", frame))
+                assert kept == letters or not letters or len(kept) >= 500, (name[:40], frame[:80])
+
+
+def flamegraph_line(line):
+    """As flamegraph.pl reads a line: a stack, a value, and one more before it if there is one."""
+    stack, value = re.fullmatch(r"(.*)\s+?(\d+(?:\.\d*)?)", line).groups()
+    more = re.fullmatch(r"(.*)\s+?(\d+(?:\.\d*)?)", stack)
+    return (more.group(1).split(";"), [more.group(2), value]) if more else (stack.split(";"), [value])
+
+
+def test_hostile_folded():
+    """A line for each stack and three frames in each, for flamegraph.pl and for speedscope; two values in a difference."""
+    made = Hostile()
+    with open(written(made, "x.folded"), "rb") as file:
+        text = file.read().decode("utf-8", "strict")
+    lines = [flamegraph_line(line) for line in text.split("\n")[:-1]]
+    assert text.endswith("\n") and all(len(values) == 1 for _, values in lines), lines
+    made.check([(int(values[0]), frames) for frames, values in lines])
+    found, whole = sandwich(written(made, "x.folded")), sum(made.times)
+    totals = totals_of({";".join(frames): int(values[0]) for frames, values in lines})
+    assert {name.strip(): round(total * whole / 100) for name, total in found.items()} == {
+        name.strip(): value for name, value in totals.items()}
+    both = report(made.path, "--flame", "inference", "--flame-diff", made.path, "--format", "folded")
+    lines = [flamegraph_line(line) for line in both.split("\n")[:-1]]
+    assert all(len(values) == 2 and values[0] == values[1] for _, values in lines), lines
+    made.check([(int(values[0]), frames) for frames, values in lines])
+
+
+def test_hostile_pprof():
+    made = Hostile()
+    made.check([(time, [place[0] for place in reversed(places)]) for (_, time), places in read_pprof(written(made, "x.pprof"))["samples"]])
+
+
+def test_hostile_documents():
+    """speedscope's JSON, read strictly, and the SVG, as XML."""
+    made = Hostile()
+    with open(written(made, "x.json"), encoding="utf-8") as file:
+        text = file.read()
+    document = json.loads(text)
+    profile, names = document["profiles"][0], [frame["name"] for frame in document["shared"]["frames"]]
+    stacks = [[names[number] for number in sample] for sample in profile["samples"]]
+    assert sorted(profile["weights"]) == sorted(made.times)
+    for time, frames in zip(profile["weights"], stacks):
+        letters = re.findall("[a-zA-Z0-9]", made.times[time].decode("ascii", "ignore"))
+        assert len(frames) == 3 and all(re.findall("[a-zA-Z0-9]", frame)[:500] == letters[:500] for frame in frames[1:] if letters), frames
+    root = xml.etree.ElementTree.parse(written(made, "x.svg")).getroot()
+    shown = [group.get("data-n") for group in root.iter("{http://www.w3.org/2000/svg}g")]
+    assert len(shown) == 2 + 2 * len(HOSTILE) and all(name.isprintable() for name in shown), shown
 
 
 def test_recorded():

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Folded stacks, as flamegraph.pl and others read them; speedscope's file format; pprof's profile.proto. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -55,16 +56,31 @@ static bool is_shown(const struct flame_node *node)
 
 /* ---- folded ---- */
 
+/* Where a number behind a space ends the text, the space; else its end. Readers take such a number for one more value of the line. */
+static size_t last_number(const char *text, size_t length)
+{
+	size_t at = length;
+
+	while (at && (isdigit((unsigned char)text[at - 1]) || text[at - 1] == '.'))
+		at--;
+	return at && at < length && text[at - 1] == ' ' ? at - 1 : length;
+}
+
 /* ';' is between frames. */
 static void add_folded_name(struct text *text, const struct flame_label *label)
 {
-	size_t begin = text->length;
+	size_t begin = text->length, space;
 
-	flame_add_name(text, label->name);
+	flame_add_name(text, *label->name ? label->name : "[unknown]");
+	if (text->error)
+		return;
 	for (size_t i = begin; i < text->length; i++) {
 		if (text->data[i] == ';')
 			text->data[i] = ':';
 	}
+	space = begin + last_number(text->data + begin, text->length - begin);
+	if (space < text->length)
+		text->data[space] = '_';
 	if (label->kind == FRAME_KERNEL)
 		text_literal(text, "_[k]");
 }
