@@ -149,12 +149,13 @@ def test_killed(kernel, which):
     wait no more, are counted, and the jobs of others are as ever. Traced, or beside the one that is."""
     load(slots=1, engines=1, timeout_ms=10000)
     words = command("qaic", "--threads", 2, "--jobs", 8, duration_us=2000000)  # to end, it waits for each context, up to a second
-    survivor = Workload(command("nrt", "--calls", 20, "--wait-for-go", duration_us=3000))
+    survivor = Workload(command("nrt", "--calls", 200, "--wait-for-go", duration_us=3000))
     killed = Workload([*words, "--wait-for-go"])
     pids = [survivor.pid] + [killed.pid] * (which == "traced")
     recorder = Recorder("-p", ",".join(map(str, pids)), *OPTIONS)
     if which == "beside":
-        survivor.go()  # so that the device is known to be used by one that is traced
+        survivor.go()
+        wait_until(lambda: accelerator.jobs_left() > 0, "the device is known to be used by one that is traced")
     killed.go()
     wait_until(lambda: accelerator.jobs_left() >= 12, "jobs wait")
     moment = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
