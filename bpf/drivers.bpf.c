@@ -7,6 +7,7 @@
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
 #include "family.bpf.h"
@@ -15,6 +16,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define XPT_DEVICES_MAX 1024
 #define XPT_CONTEXTS_MAX 65536
+#define XPT_CLIENTS_MAX 16384
 #define LOOK_EVERY 8		 /* records: how full the ring is costs time to find out */
 #define CHARACTER_DEVICE 0020000 /* S_IFCHR */
 #define FILE_TYPE 0170000	 /* S_IFMT */
@@ -49,6 +51,14 @@ struct {
 	__type(value, __u8);
 } contexts __weak SEC(".maps");
 
+/* Processes that have queued jobs: drivers do not report the end of a job that is dropped because its process has ended. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, XPT_CLIENTS_MAX);
+	__type(key, __u32);
+	__type(value, __u8);
+} clients __weak SEC(".maps");
+
 /* Device numbers of followed nodes, as the kernel has them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -67,8 +77,8 @@ struct event_room {
 	/* What was met last and is known: most events are of the same as the one before. */
 	__u64 last_context;
 	struct device_key last_device;
-	__u64 last_target_start; /* when it was started: detects a reused PID */
-	__u32 last_target;
+	__u64 last_target_start, last_client_start; /* when it was started: detects a reused PID */
+	__u32 last_target, last_client;
 	__u32 emitted; /* records */
 	__u32 reserved;
 	__u32 span;		/* bytes of the record that were read at once */
@@ -305,6 +315,19 @@ static __always_inline bool is_wanted(struct event_room *room, const struct xpt_
 	return context_is_known(room, spec);
 }
 
+static __always_inline void client_note(struct event_room *room, struct task_struct *task)
+{
+	__u64 start = task->group_leader->start_time;
+	__u32 tgid = task->tgid;
+	__u8 known = 1;
+
+	if (room->last_client == tgid && room->last_client_start == start)
+		return;
+	bpf_map_update_elem(&clients, &tgid, &known, BPF_ANY);
+	room->last_client = tgid;
+	room->last_client_start = start;
+}
+
 static __always_inline void event_emit(const struct xpt_config *config, struct event_room *room,
 				       const struct xpt_event_spec *spec)
 {
@@ -318,6 +341,8 @@ static __always_inline void event_emit(const struct xpt_config *config, struct e
 	words = fill(room, spec);
 	if (!is_wanted(room, spec))
 		return;
+	if (spec->role == XPT_EVENT_QUEUE)
+		client_note(room, task);
 	record->tid = task->pid;
 	record->event = spec->index;
 	size = (sizeof(*record) + 8 * words) & 511;
@@ -409,6 +434,21 @@ SEC("tracepoint")
 int driver_event(void *context)
 {
 	UNINTERRUPTED(chain_emit(context));
+	return 0;
+}
+
+/* Jobs that it has queued may be dropped from here on: its files are still open. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(client_exit, struct task_struct *task)
+{
+	struct xpt_record_header record = {};
+	__u32 tgid = task->tgid;
+
+	if (task->signal->live.counter || bpf_map_delete_elem(&clients, &tgid))
+		return 0;
+	header_fill(&record, XPT_RECORD_CLIENT_EXIT, sizeof(record), tgid, bpf_ktime_get_ns());
+	if (bpf_ringbuf_output(&control_ring, &record, sizeof(record), BPF_RB_NO_WAKEUP))
+		count_loss(XPT_LOSS_RING_FULL);
 	return 0;
 }
 

@@ -466,11 +466,12 @@ Test(model_device_call_tree_jobs, sums_of_forgotten_programs_are_kept)
 	fixture_free(f);
 }
 
-/* Processes without end, each with a job that goes on, one that has ended, and an inference under way. */
+/* Many processes, each with a job that goes on after its end, one that has ended, and an inference under way. */
 Test(model_device_call_tree_jobs, processes_with_jobs_under_way_are_forgotten)
 {
 	struct fixture *f = fixture_driver();
 	const unsigned int processes = 200;
+	const __u64 each = SECOND / 4; /* all of them within the grace of their jobs */
 	__u64 i, time;
 	size_t nth;
 
@@ -478,7 +479,7 @@ Test(model_device_call_tree_jobs, processes_with_jobs_under_way_are_forgotten)
 	for (i = 0; i < processes; i++) {
 		const __u32 tgid = (__u32)(10 + i);
 
-		time = 100 * SECOND * (i + 1);
+		time = each * (i + 1);
 		cr_assert_eq(feed_task(f, XPT_TASK_FORK, tgid, 0, time, "app"), 0);
 		queue(f, tgid, tgid, 3 * i, time + 10);
 		queue(f, tgid, tgid, 3 * i + 1, time + 11);
@@ -491,7 +492,7 @@ Test(model_device_call_tree_jobs, processes_with_jobs_under_way_are_forgotten)
 	}
 	cr_assert_eq(f->kinds[EVENT_JOB], 2 * processes);
 	for (i = 0; i < processes; i++)
-		done(f, 3 * i, 100 * SECOND * (processes + 1) + i);
+		done(f, 3 * i, each * (processes + 1) + i);
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_eq(f->kinds[EVENT_JOB], 3 * processes);
 	for (nth = 2 * processes; nth < 3 * processes; nth++)

@@ -279,6 +279,10 @@ static int load_drivers(struct kern *kern, bool hold_interrupts, bool read_in_pl
 	error = maps_share(kern, kern->drivers->obj);
 	if (!error)
 		error = drivers_bpf__load(kern->drivers);
+	if (!error) {
+		kern->drivers->links.client_exit = bpf_program__attach(kern->drivers->progs.client_exit);
+		error = kern->drivers->links.client_exit ? 0 : -errno;
+	}
 	if (error) {
 		drivers_bpf__destroy(kern->drivers);
 		kern->drivers = NULL;

@@ -553,6 +553,7 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 	case XPT_RECORD_PASS:
 		return in_time(walk, record->time, READINGS_AROUND);
 	case XPT_RECORD_EVENT:
+	case XPT_RECORD_CLIENT_EXIT:
 	case XPT_RECORD_LOST:
 		return in_time(walk, record->time, 0);
 	case XPT_RECORD_WAITED:

@@ -336,6 +336,9 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return regions_name(&model->regions, (const void *)record);
 	case XPT_RECORD_TASK:
 		return task_deliver(model, (const void *)record);
+	case XPT_RECORD_CLIENT_EXIT:
+		jobs_orphan(&model->jobs, record->tgid, record->time);
+		return 0;
 	case XPT_RECORD_PROCESS:
 	case XPT_RECORD_LOADED:
 	case XPT_RECORD_CODE_OBJECT:

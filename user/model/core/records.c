@@ -156,8 +156,10 @@ int task_deliver(struct model *model, const struct xpt_record_task *record)
 		process_clear(model, process, header->time);
 	if (record->event == XPT_TASK_EXEC)
 		error = processes_exec(&model->processes, process, name);
-	if (record->event == XPT_TASK_EXIT)
+	if (record->event == XPT_TASK_EXIT) {
+		jobs_orphan(&model->jobs, header->tgid, header->time);
 		processes_exit(&model->processes, process, header->time);
+	}
 	event.task.tgid = header->tgid;
 	event.task.tid = record->tid;
 	event.task.other = record->other;

@@ -317,6 +317,14 @@ void queue_stay_pass(struct device_queues *queues, struct queue_stay *stay, __u6
 	queue_stay_move(queues, stay, NULL, false, time);
 }
 
+void queue_stay_return(struct device_queues *queues, struct queue_stay *stay, __u64 time)
+{
+	struct device_queue *queue = stay->passed;
+
+	stay->passed = NULL;
+	queue_stay_move(queues, stay, queue, false, time);
+}
+
 void queue_stay_end(struct device_queues *queues, struct queue_stay *stay, __u64 time)
 {
 	struct queue_user *user = stay->passed ? user_get(queues, stay->passed, stay->tgid) : stay->user;

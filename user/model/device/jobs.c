@@ -6,6 +6,8 @@
 
 #include "model/device/call_tree.h"
 
+#define GROUP_OF_CLIENT XPT_DRIVER_MAX /* timelines have the index of their driver */
+
 #define JOB_VALUE(meaning, member)                                                                                    \
 	{                                                                                                             \
 		XPT_FIELD_##meaning, offsetof(struct driver_event_values, member), offsetof(struct event_job, member) \
@@ -18,12 +20,6 @@ static const struct {
 } job_values[] = {
 	JOB_VALUE(CONTEXT, context), JOB_VALUE(CLIENT, client), JOB_VALUE(SIZE, size),
 	JOB_VALUE(COUNT, count),     JOB_VALUE(VALUE, value),	JOB_VALUE(ADDRESS, address),
-};
-
-/* Jobs that end in the order in which they were queued. */
-struct job_timeline {
-	struct map_node node; /* by driver and value */
-	struct link jobs;     /* in that order */
 };
 
 struct job_observer {
@@ -41,9 +37,9 @@ void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processe
 	pool_init(&jobs->observers.pool, sizeof(struct job_observer));
 	pool_init(&jobs->observers.activities, sizeof(struct activity));
 	pool_init(&jobs->pool, sizeof(struct job));
-	pool_init(&jobs->timeline_pool, sizeof(struct job_timeline));
+	job_groups_init(&jobs->groups);
 	link_init(&jobs->open);
-	link_init(&jobs->passed);
+	link_init(&jobs->expiring);
 	link_init(&jobs->unreported);
 	link_init(&jobs->emitted);
 }
@@ -193,40 +189,23 @@ static void job_observers_drop(struct job_observers *observers, struct job *job)
 
 static int timeline_enter(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
-	const __u64 driver = values->event->driver->index;
-	struct job_timeline *timeline;
-	struct map_node *node;
-
 	if (job->timeline || job->stay.passed || !(values->have & 1u << XPT_FIELD_TIMELINE))
 		return 0;
-	node = map_find(&jobs->timelines, driver, values->timeline);
-	timeline = node ? container_of(node, struct job_timeline, node) : pool_take(&jobs->timeline_pool);
-	if (!timeline)
-		return -ENOMEM;
-	if (!node) {
-		if (map_add(&jobs->timelines, &timeline->node, driver, values->timeline)) {
-			pool_give(&jobs->timeline_pool, timeline);
-			return -ENOMEM;
-		}
-		link_init(&timeline->jobs);
-	}
-	link_append(&timeline->jobs, &job->of_timeline);
-	job->timeline = timeline;
-	return 0;
+	return job_groups_enter(&jobs->groups, values->event->driver->index, values->timeline, &job->timeline,
+				&job->of_timeline);
 }
 
 static void timeline_leave(struct jobs *jobs, struct job *job)
 {
-	struct job_timeline *timeline = job->timeline;
+	job_groups_leave(&jobs->groups, &job->timeline, &job->of_timeline);
+}
 
-	if (!timeline)
-		return;
-	job->timeline = NULL;
-	link_remove(&job->of_timeline);
-	if (!link_alone(&timeline->jobs))
-		return;
-	map_remove(&jobs->timelines, &timeline->node);
-	pool_give(&jobs->timeline_pool, timeline);
+/* Its end is lost unless it is seen within the grace. */
+static void job_expire(struct jobs *jobs, struct job *job, __u64 time)
+{
+	job->view.time = time;
+	link_remove(&job->link);
+	link_append(&jobs->expiring, &job->link);
 }
 
 /* Whether a job of the timeline, which was seen first, was also queued first: of two that ran the one that did so first. */
@@ -252,9 +231,7 @@ static void timeline_pass(struct jobs *jobs, const struct job *job, __u64 time)
 			continue;
 		queue_stay_pass(&jobs->queues, &before->stay, time);
 		timeline_leave(jobs, before);
-		before->view.time = time;
-		link_remove(&before->link);
-		link_append(&jobs->passed, &before->link);
+		job_expire(jobs, before, time);
 	}
 }
 
@@ -311,6 +288,7 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 	job->view.time = time;
 	job_keys_remove(&jobs->keys, job);
 	timeline_leave(jobs, job);
+	job_groups_leave(&jobs->groups, &job->client, &job->of_client);
 	if (job->ended)
 		queue_stay_end(&jobs->queues, &job->stay, time);
 	else
@@ -334,10 +312,10 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 	job_free(jobs, job);
 }
 
-/* It has ended, and that was not seen. One that was not seen to run may have been dropped by the driver. */
+/* It has ended, and that was not seen. Of one that was not seen to run and whose process lives, nobody knows. */
 static void job_lose_end(struct jobs *jobs, struct job *job, __u64 time)
 {
-	if (job->running || job->stay.passed)
+	if (job->running || job->orphan || job->stay.passed)
 		event_dispatch_lose(jobs->events, XPT_LOSS_JOB_ENDS, 1, time);
 	job_over(jobs, job, time);
 }
@@ -357,7 +335,7 @@ static void jobs_make_room(struct jobs *jobs, __u64 time)
 		return;
 	}
 	event_dispatch_lose(jobs->events, XPT_LOSS_JOBS, 1, time);
-	over = link_alone(&jobs->passed) ? &jobs->open : &jobs->passed;
+	over = link_alone(&jobs->expiring) ? &jobs->open : &jobs->expiring;
 	job = container_of(over->next, struct job, link);
 	if (job->thread) { /* it is emitted at once, though calls around it may return */
 		link_remove(&job->of_thread);
@@ -377,6 +355,7 @@ static struct job *job_create(struct jobs *jobs, const struct driver_event_value
 	link_init(&job->of_key);
 	link_init(&job->of_thread);
 	link_init(&job->of_timeline);
+	link_init(&job->of_client);
 	if (job_keys_add(&jobs->keys, values, job)) {
 		pool_give(&jobs->pool, job);
 		return NULL;
@@ -390,25 +369,27 @@ static struct job *job_create(struct jobs *jobs, const struct driver_event_value
 static int job_submit(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
 	struct call_thread *thread;
+	int error;
 
 	if (!values->tid || job->view.tid)
 		return 0;
 	job->view.tgid = values->tgid;
 	job->view.tid = values->tid;
 	queue_stay_submit(&jobs->queues, &job->stay, values->tgid, values->time);
+	error = job_groups_enter(&jobs->groups, GROUP_OF_CLIENT, values->tgid, &job->client, &job->of_client);
 	if (!values->target)
-		return 0;
+		return error;
 	job->view.target = true;
 	job->submitted = values->time;
 	queue_stay_claim(&job->stay, values->time);
 	job->process = processes_get(jobs->processes, values->tgid, values->time);
 	if (!values->in_call)
-		return job->process ? 0 : -ENOMEM;
+		return job->process ? error : -ENOMEM;
 	thread = job->process ? call_tree_get(jobs->tree, job->process, values->tid) : NULL;
 	if (!thread)
 		return -ENOMEM;
 	call_thread_add_job(thread, job);
-	return 0;
+	return error;
 }
 
 /* What the job lacks and this event has. */
@@ -543,6 +524,14 @@ static struct job *job_to_run(struct jobs *jobs, const struct driver_event_value
 	return job;
 }
 
+/* An orphan is seen to run: it was not dropped, and will end. */
+static void job_revive(struct jobs *jobs, struct job *job, __u64 time)
+{
+	if (job->stay.passed)
+		queue_stay_return(&jobs->queues, &job->stay, time);
+	job_expire(jobs, job, time);
+}
+
 int jobs_run(struct jobs *jobs, const struct driver_event_values *values)
 {
 	struct job *job = job_to_run(jobs, values);
@@ -552,6 +541,8 @@ int jobs_run(struct jobs *jobs, const struct driver_event_values *values)
 	if (!job->running) {
 		job->running = true;
 		job->view.runs = values->time;
+		if (job->orphan)
+			job_revive(jobs, job, values->time);
 		if (job->view.queued > values->time)
 			job->view.queued = 0;
 		job_observers_run(job);
@@ -576,7 +567,7 @@ static int job_end(struct jobs *jobs, struct job *job, const struct driver_event
 	if (!job->view.failed) /* the cause of the failure is more specific */
 		job_status(job, values);
 	job->ended = true;
-	if (job->stay.passed)
+	if (job->stay.passed && !job->orphan)
 		job->stay.passed->unordered = true;
 	timeline_pass(jobs, job, values->time);
 	job->view.done = values->time;
@@ -638,11 +629,12 @@ void jobs_settle(struct jobs *jobs, __u64 time)
 {
 	struct job *job;
 
-	while (!link_alone(&jobs->passed)) {
-		job = container_of(jobs->passed.next, struct job, link);
+	while (!link_alone(&jobs->expiring)) {
+		job = container_of(jobs->expiring.next, struct job, link);
 		if (time < job->view.time || time - job->view.time < JOB_GRACE)
 			break;
-		job_lose_end(jobs, job, job->view.time);
+		/* One that is still in its queue has kept that busy until now. */
+		job_lose_end(jobs, job, job->stay.queue ? job->view.time + JOB_GRACE : job->view.time);
 	}
 	while (!link_alone(&jobs->unreported)) {
 		job = container_of(jobs->unreported.next, struct job, link);
@@ -658,10 +650,33 @@ void jobs_drop_all(struct jobs *jobs, __u64 time)
 {
 	struct job *job, *following;
 
-	link_for_each_safe(job, following, &jobs->passed, link)
-		job_lose_end(jobs, job, job->view.time);
+	link_for_each_safe(job, following, &jobs->expiring, link) {
+		if (job->stay.queue) /* it may still run */
+			job_over(jobs, job, time);
+		else
+			job_lose_end(jobs, job, job->view.time);
+	}
 	link_for_each_safe(job, following, &jobs->open, link)
 		job_over(jobs, job, time);
+}
+
+void jobs_orphan(struct jobs *jobs, __u32 tgid, __u64 time)
+{
+	struct job_group *client = job_groups_find(&jobs->groups, GROUP_OF_CLIENT, tgid);
+	bool last = !client;
+	struct job *job;
+
+	while (!last) {
+		job = container_of(client->jobs.next, struct job, of_client);
+		last = job->of_client.next == &client->jobs; /* it frees the group */
+		job_groups_leave(&jobs->groups, &job->client, &job->of_client);
+		if (job->stay.passed)
+			continue;
+		job->orphan = true;
+		if (job->stay.queue && !job->running)
+			queue_stay_pass(&jobs->queues, &job->stay, time);
+		job_expire(jobs, job, time);
+	}
 }
 
 /* Adds the job to those of the program, unless a call within this one has done that. Returns whether it did. */
@@ -739,7 +754,7 @@ void jobs_forget_processes(struct jobs *jobs)
 
 	link_for_each_safe(job, following, &jobs->open, link)
 		job_forget(jobs, job);
-	link_for_each_safe(job, following, &jobs->passed, link)
+	link_for_each_safe(job, following, &jobs->expiring, link)
 		job_forget(jobs, job);
 	link_for_each_safe(job, following, &jobs->unreported, link)
 		job_forget(jobs, job);
@@ -756,6 +771,5 @@ void jobs_free(struct jobs *jobs)
 	pool_free(&jobs->observers.pool);
 	pool_free(&jobs->observers.activities);
 	pool_free(&jobs->pool);
-	map_free(&jobs->timelines);
-	pool_free(&jobs->timeline_pool);
+	job_groups_free(&jobs->groups);
 }

@@ -158,7 +158,7 @@ struct queue_stay {
 	struct queue_user *user;     /* of the queue; NULL: in none, or no memory for it */
 	queue_share since;	     /* of the queue, when it began to run there */
 	queue_share share;	     /* from queues in which it ran before */
-	struct device_queue *passed; /* that it has left, as a later job of its timeline has ended; NULL: none */
+	struct device_queue *passed; /* that it has left, as it has probably ended; NULL: none */
 };
 
 void device_queues_init(struct device_queues *queues, struct event_dispatch *events);
@@ -178,6 +178,8 @@ void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, stru
 void queue_stay_submit(struct device_queues *queues, struct queue_stay *stay, __u32 tgid, __u64 time);
 /* The job, which is in a queue, has ended by now: a later one of its timeline has. Its end may still be seen. */
 void queue_stay_pass(struct device_queues *queues, struct queue_stay *stay, __u64 time);
+/* The job, which has been passed, has not ended: it waits again in the queue that it was in. */
+void queue_stay_return(struct device_queues *queues, struct queue_stay *stay, __u64 time);
 /* The job, which is in a queue or has been passed there, has ended. */
 void queue_stay_end(struct device_queues *queues, struct queue_stay *stay, __u64 time);
 /* Everything up to time is known; time may lie behind the queue's latest event. *use lacks process. */
@@ -215,7 +217,7 @@ enum engine_source {
 
 struct job_observer;
 struct job_key;
-struct job_timeline;
+struct job_group;
 struct call_thread;
 struct call_tree;
 
@@ -225,13 +227,15 @@ struct call_tree;
  */
 struct job {
 	struct event_job view;
-	struct link link;	       /* in jobs.open, jobs.passed, jobs.unreported or jobs.emitted */
-	struct link of_key;	       /* while it is open */
-	struct link of_timeline;       /* while it is open and not passed */
-	struct link of_thread;	       /* while calls around it may return */
-	struct job_key *key;	       /* NULL: not open */
-	struct job_timeline *timeline; /* NULL: none known, or not in of_timeline */
-	struct call_thread *thread;    /* NULL: no call will have it any more */
+	struct link link;	    /* in jobs.open, jobs.expiring, jobs.unreported or jobs.emitted */
+	struct link of_key;	    /* while it is open */
+	struct link of_timeline;    /* while it is open and not passed */
+	struct link of_client;	    /* while it is open and its process lives */
+	struct link of_thread;	    /* while calls around it may return */
+	struct job_key *key;	    /* NULL: not open */
+	struct job_group *timeline; /* NULL: none known, or not in of_timeline */
+	struct job_group *client;   /* that of view.tgid; NULL: none known, or not in of_client */
+	struct call_thread *thread; /* NULL: no call will have it any more */
 	struct queue_stay stay;
 	struct job_observer *observers; /* who wants to know of its run and end */
 	struct process *process;	/* of view.process; NULL: none */
@@ -242,6 +246,7 @@ struct job {
 	enum engine_source engine_source;
 	bool queue_seen, running;
 	bool ended, emitted;
+	bool orphan;	  /* its process has ended: it may have been dropped */
 	bool in_operator; /* an operator has it, whether it is known which or not */
 	unsigned int program_count;
 	unsigned int programs[JOB_PROGRAMS_MAX]; /* ids of those that have it among theirs */
@@ -305,6 +310,27 @@ struct job *job_key_next(struct job_key *key, const struct traced_event *event);
 void job_key_advance(struct job_key *key, const struct traced_event *event,
 		     struct job *job); /* it has reported it now */
 
+/* Open jobs with something in common, in the order in which that was seen: a timeline, or the process that has queued them. */
+
+struct job_group {
+	struct map_node node;
+	struct link jobs;
+};
+
+struct job_groups {
+	struct map map;
+	struct pool pool;
+};
+
+void job_groups_init(struct job_groups *groups);
+void job_groups_free(struct job_groups *groups); /* no job may be in it */
+/* NULL: there is none. */
+struct job_group *job_groups_find(const struct job_groups *groups, __u64 kind, __u64 value);
+/* The job's link comes last in the group, which *group becomes. -ENOMEM. */
+int job_groups_enter(struct job_groups *groups, __u64 kind, __u64 value, struct job_group **group, struct link *link);
+/* *group may be NULL, and is afterwards; the last job frees it. */
+void job_groups_leave(struct job_groups *groups, struct job_group **group, struct link *link);
+
 /*
  * Observers of a job after the call that it was submitted in has returned: programs, for their sums, and inferences
  * that a wait will end. And the sums of jobs.
@@ -337,7 +363,8 @@ struct model_device_times device_times_shown(const struct model_device_times *ti
 
 /*
  * Grace period, ns. After a job's end: it is emitted when calls around it have returned, which some never do. After a job
- * was passed by the end of a later one of its timeline: until then its own end may be seen, else it is lost.
+ * was passed by the end of a later one of its timeline, or its process has ended: until then its own end may be seen, else it
+ * is lost.
  */
 #define JOB_GRACE 60000000000ull
 
@@ -348,10 +375,10 @@ struct jobs {
 	struct job_keys keys;
 	struct job_observers observers;
 	struct call_tree *tree;
-	struct map timelines;
-	struct pool pool, timeline_pool;
+	struct job_groups groups; /* timelines by driver and value, clients by tgid */
+	struct pool pool;
 	struct link open;	/* oldest first */
-	struct link passed;	/* open, but out of their queues; in the order of that */
+	struct link expiring;	/* open, but passed or orphans, since view.time; in the order of that */
 	struct link unreported; /* ended or given up, calls may return; in the order of that */
 	struct link emitted;	/* the same, after the grace */
 	size_t count;
@@ -373,6 +400,11 @@ int job_join_call(struct jobs *jobs, struct job *job, struct program *program, c
 		  struct activity *activity);
 /* The job was submitted in an operator (NULL: unknown which); only the first counts. */
 void job_join_operator(struct job *job, struct op *op);
+/*
+ * The process has ended, and no one may report the end of its jobs. Those that wait leave their queues, until they are seen to run
+ * after all; those that run stay: a device ends what it has begun, as a rule.
+ */
+void jobs_orphan(struct jobs *jobs, __u32 tgid, __u64 time);
 /* Drops references to processes that are marked as forgotten, and to their programs. */
 void jobs_forget_processes(struct jobs *jobs);
 

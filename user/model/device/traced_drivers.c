@@ -481,3 +481,57 @@ void job_key_advance(struct job_key *key, const struct traced_event *event, stru
 	key->sources[i].event = event;
 	key->sources[i].next = following_job(key, job);
 }
+
+/* ---- open jobs with something in common ---- */
+
+void job_groups_init(struct job_groups *groups)
+{
+	*groups = (struct job_groups){};
+	pool_init(&groups->pool, sizeof(struct job_group));
+}
+
+void job_groups_free(struct job_groups *groups)
+{
+	map_free(&groups->map);
+	pool_free(&groups->pool);
+}
+
+struct job_group *job_groups_find(const struct job_groups *groups, __u64 kind, __u64 value)
+{
+	struct map_node *node = map_find(&groups->map, kind, value);
+
+	return node ? container_of(node, struct job_group, node) : NULL;
+}
+
+int job_groups_enter(struct job_groups *groups, __u64 kind, __u64 value, struct job_group **group, struct link *link)
+{
+	struct job_group *entered = job_groups_find(groups, kind, value);
+
+	if (!entered) {
+		entered = pool_take(&groups->pool);
+		if (!entered)
+			return -ENOMEM;
+		if (map_add(&groups->map, &entered->node, kind, value)) {
+			pool_give(&groups->pool, entered);
+			return -ENOMEM;
+		}
+		link_init(&entered->jobs);
+	}
+	link_append(&entered->jobs, link);
+	*group = entered;
+	return 0;
+}
+
+void job_groups_leave(struct job_groups *groups, struct job_group **group, struct link *link)
+{
+	struct job_group *left = *group;
+
+	if (!left)
+		return;
+	*group = NULL;
+	link_remove(link);
+	if (!link_alone(&left->jobs))
+		return;
+	map_remove(&groups->map, &left->node);
+	pool_give(&groups->pool, left);
+}

@@ -100,7 +100,8 @@ static const struct {
 				 "callbacks that cannot be seen: functions in no file (made at run time), or too many" },
 	[XPT_LOSS_STACK_COPIES] = { "stack_copies",
 				    "stacks of calls that could not be copied, or were not unwound in time" },
-	[XPT_LOSS_JOB_ENDS] = { "job_ends", "jobs of devices that have ended and whose end was not seen" },
+	[XPT_LOSS_JOB_ENDS] = { "job_ends",
+				"jobs of devices whose end was not seen, though a later one or their process has ended" },
 	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 

@@ -67,6 +67,7 @@ static const struct record_kind {
 	[XPT_RECORD_EVENT] = { sizeof(struct xpt_record_event), NULL, RANK_KNOWN_FIRST },
 	[XPT_RECORD_IOCTL] = { sizeof(struct xpt_record_ioctl), NULL, RANK_KNOWN_FIRST },
 	[XPT_RECORD_OFF_CPU] = { sizeof(struct xpt_record_off_cpu), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_CLIENT_EXIT] = { sizeof(struct xpt_record_header), NULL, RANK_AFTER },
 	[XPT_RECORD_REGION] = { sizeof(struct xpt_record_region), NULL, RANK_KNOWN_FIRST },
 	[XPT_RECORD_REGION_NAME] = { sizeof(struct xpt_record_region_name), region_name_bytes_of, RANK_KNOWN_FIRST },
 	[XPT_RECORD_SPEC] = TEXT(RANK_KNOWN_FIRST),

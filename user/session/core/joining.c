@@ -284,6 +284,7 @@ const struct xpt_record_header *joining_pass(struct joining *joining, const stru
 		break;
 	case XPT_RECORD_TASK:
 	case XPT_RECORD_EVENT:
+	case XPT_RECORD_CLIENT_EXIT:
 	case XPT_RECORD_READING:
 	case XPT_RECORD_WAITED:
 	case XPT_RECORD_LOST:

@@ -511,6 +511,7 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 		return is_of_process(filter, record->tgid) &&
 		       in_window(filter, ((const struct xpt_record_ioctl *)record)->start);
 	case XPT_RECORD_EVENT:
+	case XPT_RECORD_CLIENT_EXIT:
 	case XPT_RECORD_READING:
 		return in_window(filter, record->time);
 	case XPT_RECORD_WAITED:
