@@ -78,8 +78,14 @@ struct xpt_counter_info {
 };
 
 #define XPT_COUNTER_SCALED (1u << 0) /* it did not count all the time: value is what it would have been, raw is not */
-#define XPT_COUNTER_GONE (1u << 1)   /* the device or its driver has gone: the value is the last one that was read */
-#define XPT_COUNTER_NEVER (1u << 2)  /* it has not counted at all yet: there was no room in the hardware; value is 0 */
+#define XPT_COUNTER_GONE \
+	(1u << 1) /* the device or its driver has gone, or all its CPUs: the value is the last one that was read */
+#define XPT_COUNTER_NEVER (1u << 2) /* it has not counted at all yet: there was no room in the hardware; value is 0 */
+/*
+ * A CPU that it counts on was offline at some time since the poll before: what others count is in the value. With XPT_COUNTER_GONE: all
+ * are, and it counts on when one of them is back. Devices are counted on another CPU as soon as their driver allows it.
+ */
+#define XPT_COUNTER_OFFLINE (1u << 3)
 
 struct xpt_counter_value {
 	double value; /* in the unit */
@@ -108,6 +114,11 @@ XPT_API int xpt_counters_start(struct xpt_counters *session);
  * is marked and keeps its last value.
  */
 XPT_API int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values, size_t value_size);
+/*
+ * Counts again on CPUs that have been offline and are back, as each poll does. To be called every now and then where polls are rare: what
+ * happens there before is not counted.
+ */
+XPT_API void xpt_counters_renew(struct xpt_counters *session);
 /* ns between the first and the last read of the latest poll; 0 when all came of one. */
 XPT_API uint64_t xpt_counters_spread(const struct xpt_counters *session);
 /* Counting ends; values can be polled afterwards. -EALREADY: it does not run. */

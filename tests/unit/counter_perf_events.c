@@ -7,10 +7,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "kern/perf.h"
 #include "target/tracepoint/tracefs.h"
 #include "tests/unit/counter_perf.h"
 
@@ -525,4 +528,205 @@ Test(counter_perf_events_fd_owners, many)
 		kill(children[i], SIGKILL);
 		waitpid(children[i], NULL, 0);
 	}
+}
+
+/* ---- CPUs that go offline ---- */
+
+static int offline = -1; /* on this CPU nothing can be opened */
+
+static int open_online(const struct perf_event_attr *attributes, pid_t pid, int cpu, int leader)
+{
+	return cpu == offline ? -ENODEV : perf_open(attributes, pid, cpu, leader);
+}
+
+/* The kernel ends the events of a CPU that goes offline: their times and counts stay. */
+static void go_offline(int cpu)
+{
+	char path[64], target[64];
+	struct dirent *entry;
+	DIR *folder = opendir("/proc/self/fd");
+	ssize_t length;
+
+	cr_assert_not_null(folder);
+	while ((entry = readdir(folder))) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%.16s", entry->d_name);
+		length = readlink(path, target, sizeof(target) - 1);
+		target[length < 0 ? 0 : length] = '\0';
+		if (!strcmp(target, "anon_inode:[perf_event]"))
+			ioctl(atoi(entry->d_name), PERF_EVENT_IOC_DISABLE, 0);
+	}
+	closedir(folder);
+	offline = cpu;
+}
+
+static void read_later(struct perf_events *events)
+{
+	usleep(30000);
+	perf_events_read(events);
+}
+
+/* Of everybody, on CPU 0. */
+static struct perf_events of_cpu(__u64 config, size_t count)
+{
+	struct perf_events events = { .log = &receiver, .open = open_online };
+	static struct single singles[3];
+	int error = 0;
+
+	offline = -1;
+	for (size_t i = 0; i < count && !error; i++) {
+		single_make(&singles[i], SOFTWARE, config, 0);
+		error = perf_events_add(&events, &singles[i].counter, i);
+	}
+	if (error == -EACCES)
+		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+	cr_assert_eq(error, 0, "%s", said);
+	cr_assert_eq(perf_events_enable(&events), 0);
+	return events;
+}
+
+/* Its count is known not to grow meanwhile, and goes on where it was when the CPU is back. */
+Test(counter_perf_events, cpu_that_goes_and_comes)
+{
+	struct perf_events events = of_cpu(PERF_COUNT_SW_CPU_CLOCK, 2);
+	struct perf_sample before;
+
+	read_later(&events);
+	cr_expect(!events.parts[0].offline && !events.parts[0].now.gone);
+	cr_expect_gt(events.parts[0].now.count, 0);
+	go_offline(0);
+	read_later(&events);
+	before = events.parts[0].now;
+	for (int i = 0; i < 3; i++) {
+		read_later(&events);
+		cr_expect(events.parts[0].offline && events.parts[0].now.gone);
+		cr_expect_eq(events.parts[0].now.count, before.count);
+		cr_expect_eq(events.parts[0].now.enabled, before.enabled);
+	}
+	offline = -1;
+	read_later(&events);
+	cr_expect(events.parts[0].offline && !events.parts[0].now.gone, "it counts again");
+	cr_expect_eq(events.parts[0].now.count, before.count);
+	for (size_t i = 0; i < 2; i++)
+		events.parts[i].offline = false;
+	read_later(&events);
+	for (size_t i = 0; i < 2; i++) {
+		const struct perf_sample *now = &events.parts[i].now;
+
+		cr_expect(!events.parts[i].offline && !now->gone);
+		cr_expect_geq(now->count, before.count + 1000000, "%llu after %llu", now->count, before.count);
+		cr_expect_leq(now->count, before.count + 1000000000);
+		cr_expect_eq(now->enabled, now->running);
+		cr_expect_gt(now->enabled, before.enabled);
+	}
+	perf_events_close(&events);
+}
+
+/* Away and back between two reads, which come at once or much later. */
+Test(counter_perf_events, cpu_that_is_back_when_it_is_read)
+{
+	struct perf_events events = of_cpu(PERF_COUNT_SW_CPU_CLOCK, 1);
+	__u64 before;
+
+	perf_events_read(&events);
+	perf_events_read(&events);
+	cr_expect(!events.parts[0].offline, "two reads at once are no sign of it");
+	go_offline(-1);
+	read_later(&events);
+	before = events.parts[0].now.count;
+	perf_events_renew(&events);
+	read_later(&events);
+	cr_expect(events.parts[0].offline && !events.parts[0].now.gone);
+	read_later(&events);
+	cr_expect_gt(events.parts[0].now.count, before);
+	perf_events_close(&events);
+}
+
+/* What it had counted is there after the stop, and it goes on with the next start. */
+Test(counter_perf_events, cpu_that_goes_before_the_stop)
+{
+	struct perf_events events = of_cpu(PERF_COUNT_SW_CPU_CLOCK, 1);
+	__u64 before;
+
+	read_later(&events);
+	before = events.parts[0].now.count;
+	go_offline(0);
+	usleep(60000);
+	perf_events_disable(&events);
+	read_later(&events);
+	cr_expect(events.parts[0].offline);
+	cr_expect_geq(events.parts[0].now.count, before);
+	before = events.parts[0].now.count;
+	read_later(&events);
+	cr_expect_eq(events.parts[0].now.count, before, "it is stopped");
+	offline = -1;
+	cr_assert_eq(perf_events_enable(&events), 0);
+	read_later(&events);
+	read_later(&events);
+	cr_expect(!events.parts[0].now.gone);
+	cr_expect_gt(events.parts[0].now.count, before);
+	perf_events_close(&events);
+}
+
+/* One that cannot be opened again for another reason has gone, as with its driver. */
+static int open_nothing(const struct perf_event_attr *attributes, pid_t pid, int cpu, int leader)
+{
+	(void)attributes, (void)pid, (void)cpu, (void)leader;
+	return -ENOENT;
+}
+
+Test(counter_perf_events, device_that_has_gone)
+{
+	struct perf_events events = of_cpu(PERF_COUNT_SW_CPU_CLOCK, 1);
+
+	read_later(&events);
+	go_offline(-1);
+	read_later(&events); /* has its latest times */
+	go_offline(-1);
+	events.open = open_nothing;
+	read_later(&events);
+	read_later(&events);
+	cr_expect(events.parts[0].now.gone);
+	perf_events_close(&events);
+}
+
+/* Of a process nothing ends: a thread that does not run counts no time either. */
+Test(counter_perf_events, a_process_that_sleeps_has_no_cpu)
+{
+	struct perf_events events = of_worker();
+
+	cr_assert_eq(add(&events, SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, 0, 0), 0, "%s", said);
+	events.open = open_nothing;
+	cr_assert_eq(perf_events_enable(&events), 0);
+	for (int i = 0; i < 3; i++)
+		read_later(&events);
+	cr_expect(!events.parts[0].offline && !events.parts[0].now.gone);
+	perf_events_close(&events);
+}
+
+/* A device is counted on the CPU that its driver chooses then; without a list of these, on any. */
+Test(counter_perf_events, device_whose_cpu_goes)
+{
+	struct perf_events events = { .log = &receiver, .open = open_online };
+	struct single single;
+	int error;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		cr_skip_test("there is one CPU only");
+	offline = -1;
+	single_make(&single, SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
+	single.event.of_each_cpu = false;
+	error = perf_events_add(&events, &single.counter, 0);
+	if (error == -EACCES)
+		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+	cr_assert_eq(error, 0, "%s", said);
+	cr_assert_eq(perf_events_enable(&events), 0);
+	read_later(&events);
+	go_offline(0);
+	read_later(&events);
+	read_later(&events);
+	cr_expect(events.parts[0].offline && !events.parts[0].now.gone);
+	events.parts[0].offline = false;
+	read_later(&events);
+	cr_expect(!events.parts[0].offline && !events.parts[0].now.gone);
+	perf_events_close(&events);
 }

@@ -195,4 +195,7 @@ Test(counter_sysfs_cpus, of_this_machine)
 	cr_expect_eq(cpus.count, (size_t)sysconf(_SC_NPROCESSORS_ONLN));
 	cr_expect(cpus_have(&cpus, sched_getcpu()));
 	cpus_free(&cpus);
+	cr_assert_eq(cpus_possible("/sys", &cpus), 0);
+	cr_expect_geq(cpus.count, (size_t)sysconf(_SC_NPROCESSORS_ONLN));
+	cpus_free(&cpus);
 }

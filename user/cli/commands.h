@@ -216,9 +216,9 @@ void privileges_reduce(enum xpt_link link);
 
 /*
  * The same once all counters and outputs are open: what is left is to read in /proc what drivers report for each process that has
- * opened a device.
+ * opened a device. of_cpus: and to open counters of CPUs again that were offline.
  */
-void privileges_reduce_to_counting(void);
+void privileges_reduce_to_counting(bool of_cpus);
 
 /* Names them, and what each is for. */
 void privileges_print(FILE *out);

@@ -114,10 +114,15 @@ void privileges_reduce(enum xpt_link link)
 	keep(mask);
 }
 
-void privileges_reduce_to_counting(void)
+void privileges_reduce_to_counting(bool of_cpus)
 {
-	if (!geteuid())
-		keep(1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH);
+	__u64 mask = 1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH;
+
+	if (geteuid())
+		return;
+	if (of_cpus)
+		mask |= 1ull << CAP_PERFMON | (perf_is_restricted() ? 1ull << CAP_SYS_ADMIN : 0);
+	keep(mask);
 }
 
 void privileges_print(FILE *out)
@@ -126,7 +131,9 @@ void privileges_print(FILE *out)
 	for (size_t i = 0; i < KEPT; i++)
 		fprintf(out, "  %-19s %s\n", kept[i].name, kept[i].purpose);
 	fprintf(out,
-		"While it counts, xputrace counters keeps sys_ptrace and dac_read_search, for what drivers report per process.\n");
+		"While it counts, xputrace counters keeps sys_ptrace and dac_read_search, for what drivers report per process, and,\n"
+		"where it counts what everybody does, perfmon (and sys_admin, where kernel.perf_event_paranoid is above 2), for CPUs\n"
+		"that were offline and are back.\n");
 }
 
 /* ---- commands that read files ---- */

@@ -29,6 +29,7 @@ struct counters_reading {
 	uint64_t start;				/* CLOCK_MONOTONIC in ns, of the start */
 	uint64_t time, time_before;		/* of the readings */
 	uint64_t spread;			/* ns */
+	bool total;
 };
 
 enum counters_format { COUNTERS_CSV, COUNTERS_TRACE };
@@ -61,9 +62,10 @@ static double counters_shown(const struct counters_reading *reading, size_t inde
 static void print_value(FILE *out, const struct counters_reading *reading, size_t index, int columns)
 {
 	const struct xpt_counter_info *info = xpt_counters_info(reading->session, index);
+	const unsigned int flags = reading->values[index].flags;
 	double value = counters_shown(reading, index);
 
-	if (reading->values[index].flags & XPT_COUNTER_NEVER)
+	if (flags & XPT_COUNTER_NEVER || (flags & XPT_COUNTER_GONE && flags & XPT_COUNTER_OFFLINE && !reading->total))
 		fprintf(out, "%*s", columns, "<not counted>");
 	else if (info->scale == 1 && value == floor(value) && fabs(value) < 1e15)
 		fprintf(out, "%*.0f", columns, value);
@@ -74,6 +76,8 @@ static void print_value(FILE *out, const struct counters_reading *reading, size_
 static const char *mark_of(const struct xpt_counter_value *value, char text[64])
 {
 	text[0] = '\0';
+	if (value->flags & XPT_COUNTER_OFFLINE)
+		return value->flags & XPT_COUNTER_GONE ? "  (CPU offline)" : "  (a CPU was offline)";
 	if (value->flags & XPT_COUNTER_GONE)
 		return "  (gone)";
 	if (value->flags & XPT_COUNTER_SCALED)
@@ -83,9 +87,9 @@ static const char *mark_of(const struct xpt_counter_value *value, char text[64])
 }
 
 /* Lines of a table: one counter a line with its rate. The number of lines. */
-static unsigned int counters_table(FILE *out, const struct counters_reading *reading, bool total)
+static unsigned int counters_table(FILE *out, const struct counters_reading *reading)
 {
-	uint64_t since = total || !reading->before ? reading->start : reading->time_before;
+	uint64_t since = reading->total || !reading->before ? reading->start : reading->time_before;
 	double seconds = (double)(reading->time - since) / 1e9;
 	size_t count = xpt_counters_count(reading->session);
 	char mark[64];
@@ -330,6 +334,7 @@ static int counters_file_close(struct counters_file *file, const struct xpt_coun
 
 #define LIVE_INTERVAL 1000000000ull /* ns, on a terminal */
 #define SHORTEST 100000ull	    /* ns: below it, reading is all that would be done */
+#define RENEW_EVERY 1000000000ull   /* ns, after which CPUs that are back are counted on again */
 
 struct counters_context {
 	struct string_list names; /* owned, each of them */
@@ -342,6 +347,7 @@ struct counters_context {
 	struct xpt_counters *session;
 	struct xpt_counter_value *values, *before;
 	bool has_before, live;
+	unsigned int *seen; /* XPT_COUNTER_OFFLINE of each counter, if any value had it */
 	uint64_t start, time, time_before;
 	unsigned int lines; /* of the live table on the terminal */
 	int target;	    /* pidfd of what is counted; -1: none */
@@ -452,6 +458,7 @@ static struct counters_reading reading_of(const struct counters_context *counter
 		.time = counters->time,
 		.time_before = counters->time_before,
 		.spread = xpt_counters_spread(counters->session),
+		.total = total,
 	};
 }
 
@@ -492,7 +499,7 @@ static int show(struct counters_context *counters)
 	}
 	if (counters->lines)
 		printf("\033[%uA\033[J", counters->lines);
-	counters->lines = counters_table(stdout, &reading, false);
+	counters->lines = counters_table(stdout, &reading);
 	return flush_stdout();
 }
 
@@ -504,7 +511,10 @@ static int poll_counters(struct counters_context *counters)
 	counters->time_before = counters->time;
 	counters->values = values;
 	counters->time = clock_monotonic();
-	return xpt_counters_poll(counters->session, values, sizeof(*values));
+	xpt_counters_poll(counters->session, values, sizeof(*values));
+	for (size_t i = 0; i < counters->names.count; i++)
+		counters->seen[i] |= values[i].flags & XPT_COUNTER_OFFLINE;
+	return 0;
 }
 
 /* False: nothing is left to wait for: interrupted, or what is counted has ended. */
@@ -512,15 +522,18 @@ static bool wait_until(struct counters_context *counters, uint64_t until)
 {
 	struct pollfd target = { .fd = counters->target, .events = POLLIN };
 	struct timespec rest;
-	uint64_t time;
+	uint64_t time, left;
 
 	while (!interrupted) {
 		time = clock_monotonic();
 		if (time >= until)
 			return true;
-		rest = (struct timespec){ (time_t)((until - time) / 1000000000), (long)((until - time) % 1000000000) };
-		if (ppoll(&target, 1, until == UINT64_MAX ? NULL : &rest, NULL) > 0)
+		left = until - time < RENEW_EVERY ? until - time : RENEW_EVERY;
+		rest = (struct timespec){ (time_t)(left / 1000000000), (long)(left % 1000000000) };
+		if (ppoll(&target, 1, &rest, NULL) > 0)
 			return false;
+		if (left == RENEW_EVERY)
+			xpt_counters_renew(counters->session);
 	}
 	return false;
 }
@@ -612,13 +625,16 @@ static void print_totals(struct counters_context *counters)
 	const struct counters_reading reading = reading_of(counters, true);
 	FILE *out = writes_to_stdout(counters) ? stderr : stdout;
 
+	for (size_t i = 0; i < counters->names.count; i++)
+		counters->values[i].flags |= counters->seen[i];
+
 	if (counters->command && counters->child &&
 	    waitpid(counters->child, &counters->status, WNOHANG) == counters->child)
 		counters->child = 0;
 	print_command_status(counters->command, counters->child ? -1 : counters->status);
 	if (counters->every)
 		fprintf(out, "\nin all:\n");
-	counters_table(out, &reading, true);
+	counters_table(out, &reading);
 }
 
 static int finish(struct counters_context *counters)
@@ -641,7 +657,8 @@ static int open_all(struct counters_context *counters)
 
 	counters->values = calloc(counters->names.count, sizeof(*counters->values));
 	counters->before = calloc(counters->names.count, sizeof(*counters->before));
-	if (!error && (!counters->values || !counters->before))
+	counters->seen = calloc(counters->names.count, sizeof(*counters->seen));
+	if (!error && (!counters->values || !counters->before || !counters->seen))
 		error = -ENOMEM;
 	if (!error && counters->options.pid)
 		counters->target = (int)syscall(SYS_pidfd_open, counters->options.pid, 0);
@@ -676,6 +693,7 @@ static int close_all(struct counters_context *counters)
 	xpt_counters_destroy(counters->session);
 	free(counters->values);
 	free(counters->before);
+	free(counters->seen);
 	return error;
 }
 
@@ -691,7 +709,7 @@ static int run(struct counters_context *counters)
 	if (!error)
 		error = open_all(counters);
 	if (!error)
-		privileges_reduce_to_counting();
+		privileges_reduce_to_counting(!counters->options.pid);
 	end_on_signals(interrupt, NULL);
 	if (!error)
 		error = start(counters, channel);

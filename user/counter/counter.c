@@ -274,17 +274,18 @@ static int add_event(const struct counter_place *place, const char *name, const 
 {
 	struct counter_event event = {
 		.type = type,
-		.pmu = pmu ? pmu->name : "kernel",
+		.pmu = strdup(pmu ? pmu->name : "kernel"),
 		.only_cpu = place->cpu < 0 ? -1 : place->cpu,
 	};
-	int error = choose_cpus(place, name, pmu, &event);
+	int error = event.pmu ? choose_cpus(place, name, pmu, &event) : -ENOMEM;
 
-	if (error)
-		return error;
 	memcpy(event.config, config, sizeof(event.config));
-	error = vec_push(counter->events, counter->event_count, event);
-	if (error)
+	if (!error)
+		error = vec_push(counter->events, counter->event_count, event);
+	if (error) {
 		cpus_free(&event.cpus);
+		free(event.pmu);
+	}
 	return error;
 }
 
@@ -427,6 +428,7 @@ void counter_free(struct counter *counter)
 	for (size_t i = 0; i < counter->event_count; i++) {
 		cpus_free(&counter->events[i].cpus);
 		free(counter->events[i].filter);
+		free(counter->events[i].pmu);
 	}
 	free(counter->events);
 	polled_close(counter->polled);

@@ -23,7 +23,7 @@ struct counter_event {
 	bool of_device;	  /* it counts a device for all its users: for one process it would be wrong */
 	char *filter;	  /* of a tracepoint's fields, owned; NULL: all count */
 	int only_cpu;	  /* of a process: what it does on this one; -1: on all */
-	const char *pmu;  /* name; of the place */
+	char *pmu;	  /* name; owned */
 	__u8 task;	  /* enum xpt_task_count: what of a thread is the same */
 };
 

@@ -274,7 +274,7 @@ int xpt_counters_stop(struct xpt_counters *session)
 
 struct sums {
 	double value;
-	size_t parts;
+	size_t parts, known; /* known: neither gone nor on a CPU that is offline */
 	struct xpt_counter_value *result;
 };
 
@@ -286,33 +286,30 @@ static double scaled(__u64 count, __u64 enabled, __u64 running)
 
 static void add_part(struct xpt_counters *session, size_t part, struct sums *sums)
 {
-	const struct perf_sample *now = &session->events.parts[part].now;
+	struct perf_part *of = &session->events.parts[part];
+	const struct perf_sample *now = &of->now;
 	struct part_state *state = &session->parts[part];
-	enum counting counting = session->counters[session->events.parts[part].counter].counting;
+	const bool growing = of->counting == COUNTING_PER_SECOND || of->counting == COUNTING_BY_READ;
 	__u64 enabled = now->enabled - state->base.enabled, running = now->running - state->base.running;
 	struct xpt_counter_value *result = sums->result;
 
-	result->raw += now->count - (counting == COUNTING_LEVEL ? 0 : state->base.count);
+	result->raw += now->count - (of->counting == COUNTING_LEVEL ? 0 : state->base.count);
 	result->enabled += enabled;
 	result->running += running;
 	result->time = now->time;
-	result->flags |= now->gone ? XPT_COUNTER_GONE : 0;
+	/* An offline CPU counts nothing: what others count is known. */
+	result->flags |= of->offline ? XPT_COUNTER_OFFLINE : now->gone ? XPT_COUNTER_GONE : 0;
+	of->offline = false;
 	if (enabled && running < enabled)
 		result->flags |= running ? XPT_COUNTER_SCALED : XPT_COUNTER_NEVER;
 	sums->parts++;
-	switch (counting) {
-	case COUNTING_SUM:
+	sums->known += !now->gone;
+	if (growing)
+		state->mean = perf_mean(of->counting, &state->past, now, state->mean);
+	if (of->counting == COUNTING_SUM)
 		sums->value += scaled(now->count - state->base.count, enabled, running);
-		break;
-	case COUNTING_LEVEL:
-		sums->value += (double)now->count;
-		break;
-	case COUNTING_PER_SECOND:
-	case COUNTING_BY_READ:
-		state->mean = perf_mean(counting, &state->past, now, state->mean);
-		sums->value += state->mean;
-		break;
-	}
+	else if (!now->gone)
+		sums->value += growing ? state->mean : (double)now->count;
 	state->past = *now;
 }
 
@@ -347,6 +344,7 @@ static void evaluate(struct xpt_counters *session, size_t index, size_t *part)
 	const struct counter *counter = &session->counters[index];
 	struct xpt_counter_value *value = &session->values[index];
 	struct sums sums = { .result = value };
+	double last = value->value;
 
 	*value = (struct xpt_counter_value){ 0 };
 	if (counter->polled) {
@@ -356,8 +354,12 @@ static void evaluate(struct xpt_counters *session, size_t index, size_t *part)
 			add_part(session, *part, &sums);
 		/* A frequency of several is that of one of them, in the mean. */
 		if (counter->counting == COUNTING_PER_SECOND || counter->counting == COUNTING_BY_READ)
-			sums.value /= (double)(sums.parts ? sums.parts : 1);
+			sums.value /= (double)(sums.known ? sums.known : 1);
 		value->value = sums.value * counter->info.scale;
+		if (sums.parts && !sums.known)
+			value->flags |= XPT_COUNTER_GONE;
+		if (value->flags & XPT_COUNTER_GONE && counter->counting != COUNTING_SUM)
+			value->value = last;
 	}
 	session->before[index] = session->now[index];
 	session->now[index] = (struct alias_sample){ value->value, ran(session, index) };
@@ -409,6 +411,11 @@ int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *va
 		give_value((char *)values + i * value_size, value_size, &value);
 	}
 	return 0;
+}
+
+void xpt_counters_renew(struct xpt_counters *session)
+{
+	perf_events_renew(&session->events);
 }
 
 uint64_t xpt_counters_spread(const struct xpt_counters *session)

@@ -102,6 +102,7 @@ struct perf_group {
 	struct perf_member *members; /* the first one leads */
 	size_t count;
 	struct group_values *room; /* values of the members in the same order */
+	__u64 enabled, changed;	   /* the time that it was enabled, and when that was read last to have changed */
 };
 
 /*
@@ -143,7 +144,7 @@ static int open_event(const struct perf_events *events, const struct counter_eve
 	int descriptor, error;
 
 	memcpy(attributes.bytes + CONFIG3_OFFSET, &event->config[3], sizeof(event->config[3]));
-	descriptor = perf_open(&attributes.plain, scope.task ?: -1, scope.cpu, leader);
+	descriptor = (events->open ?: perf_open)(&attributes.plain, scope.task ?: -1, scope.cpu, leader);
 	if (descriptor < 0 || !event->filter || !ioctl(descriptor, PERF_EVENT_IOC_SET_FILTER, event->filter))
 		return descriptor;
 	error = -errno;
@@ -266,7 +267,8 @@ static int add_scope(struct perf_events *events, const struct counter *counter, 
 
 	if (descriptor < 0)
 		return report_error(events, counter, event, scope.cpu, descriptor);
-	error = vec_push(events->parts, events->part_count, (struct perf_part){ .counter = index });
+	error = vec_push(events->parts, events->part_count,
+			 (struct perf_part){ .counter = index, .event = event, .counting = counter->counting });
 	if (!error)
 		error = add_member(group, descriptor, events->part_count - 1);
 	if (error)
@@ -350,12 +352,14 @@ int perf_events_enable(struct perf_events *events)
 	bool fits = true;
 
 	control(events, PERF_EVENT_IOC_ENABLE);
-	if (!events->pinned)
-		return 0;
 	/* A group that must always be in the hardware and was not let in has ended, which a read detects. */
-	perf_events_read(events);
-	for (size_t i = 0; i < events->part_count; i++)
+	if (events->pinned)
+		perf_events_read(events);
+	for (size_t i = 0; i < events->part_count && events->pinned; i++)
 		fits &= !events->parts[i].now.gone;
+	for (size_t i = 0; i < events->group_count; i++)
+		events->groups[i].changed = clock_monotonic();
+	events->counting = fits;
 	if (fits)
 		return 0;
 	perf_events_disable(events);
@@ -365,25 +369,143 @@ int perf_events_enable(struct perf_events *events)
 
 void perf_events_disable(struct perf_events *events)
 {
+	perf_events_renew(events); /* what it shows cannot be seen later */
+	events->counting = false;
 	control(events, PERF_EVENT_IOC_DISABLE);
+}
+
+/* ---- CPUs that go offline: their events end, and do not come back with them ---- */
+
+#define BEHIND 20000000ull /* ns: more than clocks can differ */
+
+static bool is_online(int cpu)
+{
+	struct cpus online;
+	bool found;
+
+	if (cpus_online("/sys", &online))
+		return false;
+	found = cpus_have(&online, cpu);
+	cpus_free(&online);
+	return found;
+}
+
+/* Another CPU on which the device can be counted, which no part of its event is counted on; -1: none. */
+static int other_cpu(const struct perf_events *events, const struct counter_event *event)
+{
+	struct cpus cpus;
+	int cpu = -1;
+
+	if (event->of_each_cpu || event->of_device ||
+	    (pmu_read_mask("/sys", event->pmu, &cpus) && cpus_online("/sys", &cpus)))
+		return -1;
+	for (size_t i = 0; i < cpus.count && cpu < 0; i++) {
+		cpu = cpus.items[i];
+		for (size_t j = 0; j < events->group_count; j++)
+			if (events->groups[j].cpu == cpu &&
+			    events->parts[events->groups[j].members[0].part].event == event)
+				cpu = -1;
+	}
+	cpus_free(&cpus);
+	return cpu;
+}
+
+/* Opens all members on the CPU into descriptors; none after an error. */
+static int open_members(const struct perf_events *events, const struct perf_group *group, int cpu, int *descriptors)
+{
+	int error = 0;
+	size_t i;
+
+	for (i = 0; i < group->count && !error; i++) {
+		descriptors[i] = open_event(events, events->parts[group->members[i].part].event,
+					    (struct scope){ .cpu = cpu }, i ? descriptors[0] : -1);
+		error = descriptors[i] < 0 ? descriptors[i] : 0;
+	}
+	while (error && i-- > 1)
+		close(descriptors[i - 1]);
+	return error;
+}
+
+/* What it has counted stays; what is open counts on from there. */
+static int group_renew(struct perf_events *events, struct perf_group *group)
+{
+	int descriptors[group->count], cpu = group->cpu;
+	int error = open_members(events, group, cpu, descriptors);
+
+	if (error) {
+		cpu = other_cpu(events, events->parts[group->members[0].part].event);
+		if (cpu < 0 || open_members(events, group, cpu, descriptors))
+			return error;
+	}
+	group->cpu = cpu;
+	for (size_t i = 0; i < group->count; i++) {
+		struct perf_part *part = &events->parts[group->members[i].part];
+
+		close(group->members[i].descriptor);
+		group->members[i].descriptor = descriptors[i];
+		part->before = part->now;
+		if (part->counting == COUNTING_LEVEL)
+			part->before.count = 0;
+	}
+	error = ioctl(descriptors[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) ? -errno : 0;
+	group->enabled = 0;
+	group->changed = clock_monotonic();
+	return error;
+}
+
+/*
+ * Whether it counts no more, though it should: then its time falls behind. Or, of several, is a group no more: then less can be read than
+ * before. Of a pinned one that was thrown out, and of a device that has gone, nothing can be read: that is no such case.
+ */
+static bool group_has_ended(const struct perf_events *events, struct perf_group *group, ssize_t length, __u64 time)
+{
+	const size_t size = sizeof(*group->room) + group->count * sizeof(__u64);
+	__u64 grown, elapsed = time > group->changed ? time - group->changed : 0;
+
+	if (group->task || !length)
+		return false;
+	if (length != (ssize_t)size)
+		return true;
+	grown = group->room->enabled - group->enabled;
+	if (grown) {
+		group->enabled = group->room->enabled;
+		group->changed = clock_monotonic();
+	}
+	return events->counting && grown < elapsed / 10 * 9 && elapsed - grown >= BEHIND;
+}
+
+static void group_take(struct perf_events *events, const struct perf_group *group)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		struct perf_part *part = &events->parts[group->members[i].part];
+
+		part->now.count = part->before.count + group->room->values[i];
+		part->now.enabled = part->before.enabled + group->room->enabled;
+		part->now.running = part->before.running + group->room->running;
+	}
 }
 
 static void read_group(struct perf_events *events, struct perf_group *group)
 {
-	size_t size = sizeof(*group->room) + group->count * sizeof(__u64);
-	__u64 time = clock_monotonic();
-	bool gone = read(group->members[0].descriptor, group->room, size) != (ssize_t)size;
+	const size_t size = sizeof(*group->room) + group->count * sizeof(__u64);
+	const __u64 time = clock_monotonic();
+	const ssize_t length = read(group->members[0].descriptor, group->room, size);
+	bool gone = length != (ssize_t)size, offline = group_has_ended(events, group, length, time);
+	int error;
 
+	if (!gone)
+		group_take(events, group);
+	if (offline) {
+		error = events->counting ? group_renew(events, group) : -ENODEV;
+		gone = error;
+		offline = !error || error == -ENODEV || !is_online(group->cpu);
+	}
 	for (size_t i = 0; i < group->count; i++) {
-		struct perf_sample *now = &events->parts[group->members[i].part].now;
+		struct perf_part *part = &events->parts[group->members[i].part];
 
-		now->time = time;
-		now->gone = gone;
-		if (gone)
-			continue;
-		now->count = group->room->values[i];
-		now->enabled = group->room->enabled;
-		now->running = group->room->running;
+		part->now.time = time;
+		part->now.gone = gone;
+		part->offline |= offline;
 	}
 }
 
@@ -398,6 +520,23 @@ size_t perf_events_read(struct perf_events *events)
 		reads++;
 	}
 	return reads;
+}
+
+/* Some add their present value at each read: that is the caller's alone. */
+static bool is_changed_by_read(const struct perf_events *events, const struct perf_group *group)
+{
+	for (size_t i = 0; i < group->count; i++)
+		if (events->parts[group->members[i].part].counting == COUNTING_BY_READ)
+			return true;
+	return false;
+}
+
+void perf_events_renew(struct perf_events *events)
+{
+	for (size_t i = 0; i < events->group_count && events->counting; i++)
+		if (!events->groups[i].task && events->groups[i].count &&
+		    !is_changed_by_read(events, &events->groups[i]))
+			read_group(events, &events->groups[i]);
 }
 
 void perf_events_close(struct perf_events *events)
@@ -514,11 +653,16 @@ static int open_counter(const struct counter_place *place, const char *name, str
 }
 
 /* As many rows as there may be slots, all empty. */
-static int allocate(size_t count, const struct cpus *online, struct call_events *events)
+static int allocate(size_t count, struct call_events *events)
 {
+	struct cpus possible;
 	size_t room;
+	int error = cpus_possible("/sys", &possible);
 
-	events->cpus = online->count ? (unsigned int)online->items[online->count - 1] + 1 : 1;
+	if (error)
+		return error;
+	events->cpus = possible.count ? (unsigned int)possible.items[possible.count - 1] + 1 : 1;
+	cpus_free(&possible);
 	room = (size_t)XPT_SLOT_MAX * events->cpus;
 	events->counters = calloc(count ? count : 1, sizeof(*events->counters));
 	events->descriptors = malloc(room * sizeof(*events->descriptors));
@@ -537,7 +681,7 @@ int call_events_open(const struct log *log, const char *tracefs, const char *con
 	*events = (struct call_events){ 0 };
 	place.tracefs = tracefs;
 	if (!error)
-		error = allocate(count, &place.online, events);
+		error = allocate(count, events);
 	for (size_t i = 0; i < count && !error; i++)
 		error = open_counter(&place, names[i], events);
 	counter_place_close(&place);
@@ -556,7 +700,7 @@ void call_events_renew(const struct log *log, struct call_events *events, unsign
 			const struct counter_event *event = &counter->events[i];
 
 			descriptors[slot] = -1;
-			if (!event->task && event->of_each_cpu)
+			if (!event->task && (event->of_each_cpu || cpus_have(&event->cpus, (int)cpu)))
 				descriptors[slot] = perf_event_open_alone(log, counter, event, (int)cpu);
 		}
 	}

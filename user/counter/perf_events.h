@@ -19,14 +19,19 @@ struct perf_sample {
 	__u64 count;
 	__u64 enabled, running; /* ns */
 	__u64 time;		/* CLOCK_MONOTONIC before it was read */
-	bool gone;		/* nothing can be read any more: count is as before */
+	bool gone; /* nothing can be read: count is as before; it may be read again where the CPU is offline */
 };
 
 struct perf_part {
-	size_t counter; /* index of the counter that it is a part of */
+	size_t counter;			   /* index of the counter that it is a part of */
+	const struct counter_event *event; /* of that counter */
+	enum counting counting;		   /* likewise */
 	struct perf_sample now;
+	struct perf_sample before; /* the sums of what was open before it: the CPU was offline meanwhile */
+	bool offline;		   /* its CPU is offline, or was since the caller has cleared this */
 };
 
+struct perf_event_attr;
 struct perf_group;
 
 struct perf_events {
@@ -37,10 +42,16 @@ struct perf_events {
 	pid_t pid;
 	bool until_exec, pinned;
 	bool mixed; /* what counts no single process counts all processes, else it is refused */
+	bool counting;
+	/* NULL: perf_open(). */
+	int (*open)(const struct perf_event_attr *attributes, pid_t pid, int cpu, int leader);
 	const struct log *log;
 };
 
-/* Opens all events of the counter, which do not count yet. Errors are those of xpt_counters_open(), logged. */
+/*
+ * Opens all events of the counter, which do not count yet. It is used until perf_events_close(). Errors are those of
+ * xpt_counters_open(), logged.
+ */
 int perf_events_add(struct perf_events *events, const struct counter *counter, size_t index);
 /*
  * One event of a counter on one CPU, of everybody, which counts at once and all the time. The caller closes it. A
@@ -58,8 +69,13 @@ double perf_mean(enum counting counting, const struct perf_sample *past, const s
 /* -ENOSPC: pinned, and they do not fit. Logged. */
 int perf_events_enable(struct perf_events *events);
 void perf_events_disable(struct perf_events *events);
-/* Reads all. The number of reads it took. */
+/*
+ * Reads all. The number of reads it took. What has ended with its CPU, or never began there, is opened again where that is online by
+ * now; what counts a device also on another CPU.
+ */
 size_t perf_events_read(struct perf_events *events);
+/* Only opens again what has ended. To be called where they are read rarely. */
+void perf_events_renew(struct perf_events *events);
 void perf_events_close(struct perf_events *events);
 
 #define FD_OWNERS_TEXT_MAX 256
@@ -76,7 +92,7 @@ struct call_events {
 	int *descriptors;
 	unsigned int slots;	  /* at most XPT_SLOT_MAX */
 	__u8 tasks[XPT_SLOT_MAX]; /* of each slot: enum xpt_task_count; what has one has no descriptors */
-	unsigned int cpus;	  /* numbers of CPUs are below it */
+	unsigned int cpus;	  /* numbers of CPUs that may ever be online are below it */
 };
 
 /*
@@ -86,7 +102,10 @@ struct call_events {
  */
 int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
 		     struct call_events *events);
-/* Those of one CPU again, which has come online, after call_events_release(). Where it fails there is none. */
+/*
+ * Those of one CPU again, which has come online, after call_events_release(): its own, and those of devices that are counted there. Where
+ * it fails there is none.
+ */
 void call_events_renew(const struct log *log, struct call_events *events, unsigned int cpu,
 		       int descriptors[XPT_SLOT_MAX]);
 /* Closes the descriptors, which others may have taken over; the counters stay. */

@@ -125,15 +125,25 @@ int cpus_parse(const char *text, struct cpus *cpus)
 	return error;
 }
 
-int cpus_online(const char *sysfs, struct cpus *cpus)
+static int list_read(const char *sysfs, const char *which, struct cpus *cpus)
 {
 	char text[SYSFS_FILE_MAX];
-	int error = sysfs_read(text, "%s/devices/system/cpu/online", sysfs);
+	int error = sysfs_read(text, "%s/devices/system/cpu/%s", sysfs, which);
 
 	*cpus = (struct cpus){ 0 };
 	if (error > 0)
 		error = cpus_parse(text, cpus) ?: 1;
 	return error == 1 ? 0 : error_is_shortage(error) ? error : -EIO;
+}
+
+int cpus_online(const char *sysfs, struct cpus *cpus)
+{
+	return list_read(sysfs, "online", cpus);
+}
+
+int cpus_possible(const char *sysfs, struct cpus *cpus)
+{
+	return list_read(sysfs, "possible", cpus);
 }
 
 int cpus_copy(const struct cpus *from, struct cpus *to)
@@ -340,6 +350,18 @@ static int read_mask(struct pmu *pmu, const char *folder)
 	error = cpus_parse(text, &pmu->mask);
 	pmu->has_mask = !error && pmu->mask.count;
 	return error == -ENOMEM ? error : 0;
+}
+
+int pmu_read_mask(const char *sysfs, const char *name, struct cpus *mask)
+{
+	struct pmu pmu = { 0 };
+	char folder[PATH_MAX];
+	int error;
+
+	snprintf(folder, sizeof(folder), "%s/" DEVICES "/%s", sysfs, name);
+	error = read_mask(&pmu, folder);
+	*mask = pmu.mask;
+	return error ?: pmu.has_mask ? 0 : -ENOENT;
 }
 
 /* 1: it is one; 0: it has no type. */

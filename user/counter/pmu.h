@@ -34,6 +34,10 @@ struct cpus {
 int cpus_parse(const char *text, struct cpus *cpus);
 /* Those that are online. -EIO. */
 int cpus_online(const char *sysfs, struct cpus *cpus);
+/* Those that may ever be. -EIO. */
+int cpus_possible(const char *sysfs, struct cpus *cpus);
+/* The PMU's mask as it is now: it changes when a CPU of it goes. -ENOENT: it has none; -EIO. */
+int pmu_read_mask(const char *sysfs, const char *name, struct cpus *mask);
 int cpus_copy(const struct cpus *from, struct cpus *to);
 bool cpus_have(const struct cpus *cpus, int cpu);
 void cpus_free(struct cpus *cpus);

@@ -2,8 +2,8 @@
 /*
  * The device's PMU: counts for as long as a perf event is enabled, for the whole device, no matter who uses it.
  *
- * It has the habits of real ones. It counts on one processor only, which the file cpumask names; it has few counters,
- * so that more events than these take turns; and a field of its format lies in two places.
+ * It has the habits of real ones. It counts on one processor only, which the file cpumask names, and its events end when that goes
+ * offline; it has few counters, so that more events than these take turns; and a field of its format lies in two places.
  */
 #include <linux/bitops.h>
 #include <linux/cpumask.h>
@@ -14,13 +14,16 @@
 
 #include "xptaccel_pmu.h"
 
-#define COUNTING_CPU 0 /* and in the file cpumask */
-#define COUNTERS 4     /* that can be given any event; what counts ended jobs is a counter of its own, always there */
+#define COUNTERS 4 /* that can be given any event; what counts ended jobs is a counter of its own, always there */
 
 #define EVENT_LOW GENMASK_ULL(3, 0)
 #define EVENT_HIGH GENMASK_ULL(11, 8)
 #define ENGINE GENMASK_ULL(23, 16)
 #define SAMPLE BIT_ULL(0) /* of config1: running jobs count for busy once they have ended */
+
+static unsigned int pmu_cpu;
+module_param(pmu_cpu, uint, 0644);
+MODULE_PARM_DESC(pmu_cpu, "the processor that counts, which cpumask names; open events stay where they are (0)");
 
 enum {
 	EVENT_JOBS = 0x11,
@@ -170,7 +173,7 @@ static int event_init(struct perf_event *event)
 		return -EOPNOTSUPP;
 	if (!cpu_online(event->cpu))
 		return -ENODEV;
-	if (event->cpu != COUNTING_CPU || !config_valid(event) || !group_fits(event))
+	if (event->cpu != READ_ONCE(pmu_cpu) || !config_valid(event) || !group_fits(event))
 		return -EINVAL;
 	return 0;
 }
@@ -245,6 +248,13 @@ static ssize_t text_show(struct device *device, struct device_attribute *attribu
 	return sysfs_emit(buffer, "%s\n", text);
 }
 
+static ssize_t cpumask_show(struct device *device, struct device_attribute *attribute, char *buffer)
+{
+	return sysfs_emit(buffer, "%u\n", READ_ONCE(pmu_cpu));
+}
+
+static DEVICE_ATTR_RO(cpumask);
+
 /* A file with one line of text. */
 #define TEXT(file, text) \
 	(&(struct dev_ext_attribute){ { { .name = (file), .mode = 0444 }, .show = text_show }, (text) }.attr.attr)
@@ -273,7 +283,7 @@ static struct attribute *event_files[] = {
 };
 
 static struct attribute *other_files[] = {
-	TEXT("cpumask", __stringify(COUNTING_CPU)),
+	&dev_attr_cpumask.attr,
 	NULL,
 };
 

@@ -113,6 +113,8 @@ int counter_sampler_renew(struct counter_sampler *sampler, struct kern *kern, in
 	int events[XPT_SLOT_MAX], error;
 	unsigned int slots = counter_sampler_slots(sampler);
 
+	if (sampler && sampler->due != ~0ull)
+		xpt_counters_renew(sampler->counters);
 	if (!slots)
 		return kern_renew_cpu(kern, cpu, NULL);
 	call_events_renew(&sampler->collector->log, &sampler->calls, (unsigned int)cpu, events);
