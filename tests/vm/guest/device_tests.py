@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import time
 
 import accelerator
 import devices
@@ -140,6 +141,45 @@ def test_reset(kernel):
     resets = [event for event in trace.events if event.get("cat") == "reset,xptaccel"]
     assert len(resets) == len(hung) == 4, resets
     assert all(event["args"]["status"] == -62 for event in resets), resets
+
+
+@cases("traced", "beside")
+def test_killed(kernel, which):
+    """A process is killed with jobs that run and jobs that wait: these are dropped, and no one reports an end of them. They
+    wait no more, are counted, and the jobs of others are as ever. Traced, or beside the one that is."""
+    load(slots=1, engines=1, timeout_ms=10000)
+    words = command("qaic", "--threads", 2, "--jobs", 8, duration_us=2000000)  # to end, it waits for each context, up to a second
+    survivor = Workload(command("nrt", "--calls", 200, "--wait-for-go", duration_us=3000))
+    killed = Workload([*words, "--wait-for-go"])
+    pids = [survivor.pid] + [killed.pid] * (which == "traced")
+    recorder = Recorder("-p", ",".join(map(str, pids)), *OPTIONS)
+    if which == "beside":
+        survivor.go()
+        wait_until(lambda: accelerator.jobs_left() > 0, "the device is known to be used by one that is traced")
+    killed.go()
+    wait_until(lambda: accelerator.jobs_left() >= 12, "jobs wait")
+    moment = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    killed.kill()
+    wait_until(lambda: accelerator.jobs_left() <= 2, "they were dropped")
+    if which == "traced":
+        survivor.go()
+    results = survivor.results()
+    trace = recorder.finish()
+    jobs = jobs_in(trace) + others_in(trace)
+    mine = [job for job in jobs if job.pid == killed.pid]
+    pairs = pair(check(results), [job for job in jobs_in(trace) if job.pid == survivor.pid])
+    check_times(kernel, trace, pairs)
+    dropped = [job for job in mine if job.ended is None]
+    assert len(mine) >= 12 and len(dropped) >= 8, (len(mine), len(dropped))
+    assert sum(job.began is not None for job in dropped) <= 1, [job.arguments for job in dropped]
+    lost = trace.losses()
+    assert lost.get("job_ends", 0) >= len(dropped) - skipped_at_most(kernel, trace, pairs), (lost, len(dropped))
+    (queue,) = [one for one in trace.metadata["queues"] if one["jobs"] and one["driver"] != "virtio_gpu"]
+    ended = sum(job.ended is not None for job in jobs)
+    assert queue["jobs"] == ended, (queue, ended)
+    waiting = [(event["ts"] * 1000, event["args"]["waiting"]) for event in trace.events
+               if event["ph"] == "C" and "waiting" in event.get("args", {}) and event["ts"] * 1000 > moment + 5e8 * SLOW]
+    assert all(number <= 2 for _, number in waiting), waiting
 
 
 def test_unload(kernel):
