@@ -25,7 +25,7 @@ LOADING = {
     "why": (["--why"], ["task_switch", "task_waking"]),
     "budget": (["--budget", "100"], []),
     "codeobj": (["--codeobj"], ["code_entry"]),
-    "driver": (["--driver", NODE, "--drivers", "emulated_node"], ["driver_event", "ioctl_enter", "ioctl_leave"]),
+    "driver": (["--driver", NODE, "--drivers", "emulated_node"], ["client_exit", "driver_event", "ioctl_enter", "ioctl_leave"]),
     "counters": (["--counters", "page-faults,task-clock", "--counters-per-inference"], []),
 }
 # Those that only change what the programs find in their maps.
