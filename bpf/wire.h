@@ -438,8 +438,7 @@ enum xpt_loss {
 	XPT_LOSS_KEYS = 15,	  /* keys of a wait for more than are read, or that could not be read */
 	XPT_LOSS_CALLBACKS = 16,  /* a function that was handed over as a callback has no probe */
 	XPT_LOSS_STACK_COPIES = 17, /* stacks of calls that were copied and not unwound, or could not be copied */
-	XPT_LOSS_JOB_ENDS =
-		18, /* user space: jobs whose end was not seen, though a later one or their process has ended */
+	XPT_LOSS_JOB_ENDS = 18,	    /* user space: jobs without an end, though a later one or their process has ended */
 	XPT_LOSS_MAX = 32,
 };
 
@@ -459,8 +458,7 @@ enum xpt_record_kind {
 	XPT_RECORD_OFF_CPU = 11,     /* a thread with an open call did not run for a while */
 	XPT_RECORD_STACK_COPY = 12,  /* bytes of a thread's stack, not unwound; not in recordings */
 	XPT_RECORD_PYTHON_COPY = 13, /* frames of its Python interpreter; before the STACK_COPY; not in recordings */
-	XPT_RECORD_CLIENT_EXIT =
-		14, /* a process that has queued jobs has ended, traced or not: the header says it all */
+	XPT_RECORD_CLIENT_EXIT = 14, /* a process that has queued jobs has ended, traced or not; a header alone */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */

@@ -52,8 +52,9 @@ static int visit_record(void *context, const struct xpt_record_header *record)
 
 	require(record_validate(record, record->size) && record->size % 8 == 0);
 	require(!visit->part->tgid || context_is_common(record) || record->tgid == visit->part->tgid ||
-		record->kind == XPT_RECORD_EVENT || record->kind == XPT_RECORD_LOST ||
-		record->kind == XPT_RECORD_READING || record->kind == XPT_RECORD_PASS);
+		record->kind == XPT_RECORD_EVENT || record->kind == XPT_RECORD_CLIENT_EXIT ||
+		record->kind == XPT_RECORD_LOST || record->kind == XPT_RECORD_READING ||
+		record->kind == XPT_RECORD_PASS);
 	require(record->kind != XPT_RECORD_CALL || call->start >= visit->from);
 	for (size_t i = 0; i < record->size; i++)
 		visit->sum = (visit->sum ^ ((const uint8_t *)record)[i]) * 0x100000001b3;

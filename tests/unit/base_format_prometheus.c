@@ -123,6 +123,7 @@ Test(base_format_prometheus, native_buckets)
 	at = (const unsigned char *)text.data;
 	size = pb_take(at, at + text.length, &length);
 	describe(&found, at + size, length, "473");
+	cr_assert_not_null(found.data);
 	cr_expect_not_null(memmem(found.data, found.length, wanted, strlen(wanted)), "%.*s", (int)found.length,
 			   found.data);
 	text_free(&found);
