@@ -183,7 +183,7 @@ Test(counter_counters, spread)
 	options.pid = 0;
 	error = xpt_counters_open(&options, &session);
 	if (error == -EACCES)
-		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+		cr_skip_test("system-wide counting is not permitted: root or CAP_PERFMON is needed");
 	cr_assert_eq(error, 0, "%s", said);
 	cr_assert_eq(xpt_counters_start(session), 0);
 	touch_pages(300);
@@ -399,7 +399,7 @@ Test(counter_counters, create)
 	int error = xpt_counters_create(several, 4, 0, XPT_COUNTERS_ALL, &session);
 
 	if (error == -EACCES)
-		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+		cr_skip_test("system-wide counting is not permitted: root or CAP_PERFMON is needed");
 	cr_assert_eq(error, 0);
 	cr_expect_eq(xpt_counters_count(session), 4);
 	xpt_counters_destroy(session);

@@ -273,7 +273,7 @@ Test(counter_perf_events, a_group_for_each_cpu)
 	single.event.cpus = online;
 	error = perf_events_add(&events, &single.counter, 0);
 	if (error == -EACCES)
-		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+		cr_skip_test("system-wide counting is not permitted: root or CAP_PERFMON is needed");
 	cr_assert_eq(error, 0, "%s", said);
 	cr_assert_eq(perf_events_add(&events, &single.counter, 1), 0);
 	cr_expect_eq(events.group_count, online.count);
@@ -307,7 +307,7 @@ Test(counter_perf_events, mixed)
 	events.mixed = true;
 	error = perf_events_add(&events, &single.counter, 0);
 	if (error == -EACCES)
-		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+		cr_skip_test("system-wide counting is not permitted: root or CAP_PERFMON is needed");
 	cr_assert_eq(error, 0, "%s", said);
 	cr_assert_eq(add(&events, SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 0, 1), 0, "%s", said);
 	/* Not in one group: one is of the CPU, the other of this process. */
@@ -404,7 +404,7 @@ Test(counter_perf_events_exists, of_a_kernel)
 
 	event.cpus = (struct cpus){ &cpu, 1 };
 	if (perf_event_exists(&event) == -EACCES)
-		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+		cr_skip_test("system-wide counting is not permitted: root or CAP_PERFMON is needed");
 	cr_expect_eq(perf_event_exists(&event), 1);
 	event.config[0] = 1000;
 	cr_expect_eq(perf_event_exists(&event), 0);
@@ -578,7 +578,7 @@ static struct perf_events of_cpu(__u64 config, size_t count)
 		error = perf_events_add(&events, &singles[i].counter, i);
 	}
 	if (error == -EACCES)
-		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+		cr_skip_test("system-wide counting is not permitted: root or CAP_PERFMON is needed");
 	cr_assert_eq(error, 0, "%s", said);
 	cr_assert_eq(perf_events_enable(&events), 0);
 	return events;
@@ -717,7 +717,7 @@ Test(counter_perf_events, device_whose_cpu_goes)
 	single.event.of_each_cpu = false;
 	error = perf_events_add(&events, &single.counter, 0);
 	if (error == -EACCES)
-		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+		cr_skip_test("system-wide counting is not permitted: root or CAP_PERFMON is needed");
 	cr_assert_eq(error, 0, "%s", said);
 	cr_assert_eq(perf_events_enable(&events), 0);
 	read_later(&events);

@@ -294,9 +294,12 @@ static struct series *series_of(struct agent_metrics *metrics, const struct xpt_
 	label_add(&labels, "process", program->process);
 	label_add(&labels, "container", place ? place->ids.container : NULL);
 	label_add(&labels, "pod_uid", place ? place->ids.pod : NULL);
-	metrics->series.no_memory |= !place || labels.error;
-	series = !place || labels.error ? series_overflow(&metrics->series, now) :
-					  series_get(&metrics->series, &labels, now);
+	if (!place || labels.error) {
+		metrics->series.no_memory = true;
+		series = series_overflow(&metrics->series, now);
+	} else {
+		series = series_get(&metrics->series, &labels, now);
+	}
 	text_free(&labels);
 	if (place)
 		place_use(place, series);

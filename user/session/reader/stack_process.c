@@ -43,7 +43,6 @@ static bool read_status(__u32 tgid, unsigned int *pid, uid_t *uid)
 	FILE *status;
 
 	*pid = 0;
-
 	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
 	status = fopen(path, "re");
 	while (status && fgets(line, sizeof(line), status)) {
