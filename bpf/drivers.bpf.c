@@ -80,7 +80,7 @@ struct event_room {
 	__u64 last_target_start, last_client_start; /* when it was started: detects a reused PID */
 	__u32 last_target, last_client;
 	__u32 emitted; /* records */
-	__u32 reserved;
+	__u32 words;   /* of the values in the record */
 	__u32 span;		/* bytes of the record that were read at once */
 	__u64 text[TEXT_WORDS]; /* that was read last */
 	__u64 base;		/* of the tracepoint's record */
@@ -237,37 +237,35 @@ static __always_inline bool counts(struct event_room *room, const struct xpt_eve
 	return same != !!(spec->flags & XPT_EVENT_DIFFERS);
 }
 
-/* Reads all fields into the record; returns the words that they take. The device's value is kept for the filter. */
-static __always_inline __u32 fill(struct event_room *room, const struct xpt_event_spec *spec)
+/* Reads a field into the record, behind those before it. Keeps the value of the device for the filter. As is_target_now. */
+__noinline int field_append(struct event_room *room, const struct xpt_event_spec *spec, __u32 index)
 {
-	struct xpt_record_event *record = record_of(room);
-	__u32 word = 0, valid = 0;
+	const struct xpt_event_field *field;
+	struct xpt_record_event *record;
+	__u64 *value;
 
-	for (__u32 i = 0; i < XPT_EVENT_VALUES_MAX; i++) {
-		const struct xpt_event_field *field = &spec->field[i];
-		__u64 *value = &record->value[word & (VALUE_WORDS - 1)];
-
-		if (i >= spec->fields)
-			break;
-		if (field->access == XPT_ACCESS_NUMBER) {
-			*value = raw_number(room, field);
-			valid |= 1 << i;
-			word++;
-			if (i == spec->device)
-				room->device.device = *value;
-			continue;
-		}
-		if (!read_text(room, field))
-			valid |= 1 << i;
-		for (__u32 j = 0; j < TEXT_WORDS; j++)
-			value[j] = room->text[j];
-		word += TEXT_WORDS;
-		/* Not the same text, though it may be: a stranger's device is then shown, nothing is missing. */
-		if (i == spec->device)
-			room->device.device = value[0] + 3 * value[1] + 5 * value[2] + 7 * value[3];
+	if (!room || !spec || index >= XPT_EVENT_VALUES_MAX)
+		return -1;
+	field = &spec->field[index];
+	record = record_of(room);
+	value = &record->value[room->words & (VALUE_WORDS - 1)];
+	if (field->access == XPT_ACCESS_NUMBER) {
+		*value = raw_number(room, field);
+		record->valid |= 1 << index;
+		room->words++;
+		if (index == spec->device)
+			room->device.device = *value;
+		return 0;
 	}
-	record->valid = valid;
-	return word;
+	if (!read_text(room, field))
+		record->valid |= 1 << index;
+	for (__u32 i = 0; i < TEXT_WORDS; i++)
+		value[i] = room->text[i];
+	room->words += TEXT_WORDS;
+	/* Not the same text, though it may be: a stranger's device is then shown, nothing is missing. */
+	if (index == spec->device)
+		room->device.device = value[0] + 3 * value[1] + 5 * value[2] + 7 * value[3];
+	return 0;
 }
 
 /* Whether the event's device is one that a target has used; it is from now on, if this is by a target. */
@@ -315,17 +313,20 @@ static __always_inline bool is_wanted(struct event_room *room, const struct xpt_
 	return context_is_known(room, spec);
 }
 
-static __always_inline void client_note(struct event_room *room, struct task_struct *task)
+/* As is_target_now. */
+__noinline int client_note(struct event_room *room)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 start = task->group_leader->start_time;
 	__u32 tgid = task->tgid;
 	__u8 known = 1;
 
-	if (room->last_client == tgid && room->last_client_start == start)
-		return;
+	if (!room || (room->last_client == tgid && room->last_client_start == start))
+		return 0;
 	bpf_map_update_elem(&clients, &tgid, &known, BPF_ANY);
 	room->last_client = tgid;
 	room->last_client_start = start;
+	return 0;
 }
 
 static __always_inline void event_emit(const struct xpt_config *config, struct event_room *room,
@@ -338,14 +339,18 @@ static __always_inline void event_emit(const struct xpt_config *config, struct e
 	record->thread = 0;
 	if ((spec->flags & XPT_EVENT_BY_THREAD) && is_of_target(room, task))
 		record->thread = XPT_THREAD_TARGET | (is_in_call() ? XPT_THREAD_IN_CALL : 0);
-	words = fill(room, spec);
-	if (!is_wanted(room, spec))
+	record->valid = 0;
+	room->words = 0;
+	for (__u32 i = 0; i < XPT_EVENT_VALUES_MAX && i < spec->fields; i++)
+		field_append(room, spec, i);
+	words = room->words;
+	if (words > VALUE_WORDS || !is_wanted(room, spec))
 		return;
 	if (spec->role == XPT_EVENT_QUEUE)
-		client_note(room, task);
+		client_note(room);
 	record->tid = task->pid;
 	record->event = spec->index;
-	size = (sizeof(*record) + 8 * words) & 511;
+	size = sizeof(*record) + 8 * words;
 	header_fill(&record->header, XPT_RECORD_EVENT, size, task->tgid, bpf_ktime_get_ns());
 	emit_data(config, record, size, ++room->emitted % LOOK_EVERY ? 0 : LOOK_EVERY * WAKEUP_WINDOW);
 }
