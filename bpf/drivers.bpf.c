@@ -79,8 +79,8 @@ struct event_room {
 	struct device_key last_device;
 	__u64 last_target_start, last_client_start; /* when it was started: detects a reused PID */
 	__u32 last_target, last_client;
-	__u32 emitted; /* records */
-	__u32 words;   /* of the values in the record */
+	__u32 emitted;		/* records */
+	__u32 words;		/* of the values in the record */
 	__u32 span;		/* bytes of the record that were read at once */
 	__u64 text[TEXT_WORDS]; /* that was read last */
 	__u64 base;		/* of the tracepoint's record */

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What `xputrace codeobj` says on the way and at its end, and with which status it ends."""
 
+import _ctypes
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import time
 
 from codeobj_loads import KB, MB, Capture, Loads, make, neff
-from harness import NOBODY, SLOW, XPUTRACE, Process, Skip, cases, need, run, scratch
+from harness import NOBODY, SLOW, XPUTRACE, Process, Skip, cases, library_path, need, run, scratch, wait_until
 
 
 def codeobj(*words, status=0, **options):
@@ -149,6 +152,36 @@ def test_libraries():
         assert "sh ended with status 0" in capture.stderr, capture.stderr
     shown = codeobj("show", capture.output)
     assert "libnrt" not in shown.stdout and "libnrt" in codeobj("show", capture.output, "--libraries").stdout
+
+
+LOADER = """
+import ctypes, sys
+for line in sys.stdin:
+    for path in line.split():
+        ctypes.CDLL(path)
+    print("loaded", flush=True)
+"""
+
+
+def test_descriptors():
+    """A library that was loaded keeps no descriptor open in the collector, though its load is reported at the end."""
+    library = os.path.join(scratch(), "library-%d.so")
+    for number in range(100):
+        shutil.copy(_ctypes.__file__, library % number)
+        with open(library % number, "ab") as file:
+            file.write(b"%d" % number)  # another object
+    program = Process([sys.executable, "-c", LOADER])
+    program.send(library_path("libnrt.so.1") + "\n")
+    program.wait_line("stdout", "loaded")
+    capture = Capture("-p", program.pid)
+    program.send(" ".join(library % number for number in range(100)) + "\n")
+    wait_until(lambda: len(os.listdir(capture.output)) >= 100, "all libraries are kept")
+    folder = "/proc/%d/fd" % capture.pid
+    held = [path for path in (os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)) if "/library-" in path]
+    captured = capture.stop()
+    program.kill()
+    assert sum("/library-" in load["uri"] for load in captured.index["loads"]) == 100, captured.index["loads"]
+    assert not held, "%d are open: %s" % (len(held), held[:3])
 
 
 def test_full():

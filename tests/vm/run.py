@@ -79,6 +79,7 @@ NEWEST = ("newest",)
 ENDS = OLDEST + NEWEST
 CHOSEN = (
     (EVERY, "kernel.link*"),
+    (EVERY, "loads.everything"),
     (EVERY, "kernel.children"),
     (EVERY, "kernel.driver[[]*"),
     (EVERY, "kernel.unharmed"),

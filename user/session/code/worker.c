@@ -133,6 +133,10 @@ static void take_file(struct code_worker *worker, struct code_load *load)
 		take_bytes(load, &status);
 	file_reader_close(load->reader);
 	load->reader = NULL;
+	/* The load itself may stay until the end. */
+	if (load->place >= 0)
+		close(load->place);
+	load->place = -1;
 }
 
 /* ---- what is kept ---- */
