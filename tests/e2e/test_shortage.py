@@ -6,11 +6,12 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import time
 
 from collectors import Collector, endless, report, unharmed
 from harm import held_by, in_kernel
-from harness import (SLOW, XPUTRACE, Process, Recorder, Skip, Workload, cases, compare, need, scratch,
+from harness import (SLOW, XPUTRACE, Process, Recorder, Skip, Workload, alone, cases, compare, need, scratch,
                      standin, wait_until, workload_path)
 from test_blocked_outputs import blocked_output
 from test_endings import small_file_system
@@ -145,6 +146,47 @@ def test_clock_jumps():
     compare("nrt", results, trace)
     starts = [call.start for call in trace.calls]
     assert 0 < (max(starts) - min(starts)) / 1e6 < lasted, (min(starts), max(starts), lasted)
+
+
+# ---- processors ----
+
+BURNER = """
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+end = time.monotonic() + 3
+print("burns", flush=True)
+while time.monotonic() < end:
+    pass
+"""
+
+
+def burn():
+    """For 3 s a real-time thread runs on each CPU: all else has what the kernel leaves it, 5 % of the time."""
+    burners = [Process([sys.executable, "-c", BURNER, str(cpu)]) for cpu in os.sched_getaffinity(0)]
+    for burner in burners:
+        wait_until(lambda burner=burner: burner.stdout or burner.child.poll() is not None, "a real-time thread runs")
+        if "PermissionError" in burner.stderr:
+            raise Skip("threads of this control group may not be real-time ones")
+    return burners
+
+
+@alone("takes all processors")
+@cases("recording", "attaching")
+def test_real_time(when):
+    """Real-time threads on each CPU: every call is recorded, with the duration that the workload has measured, and the target goes on."""
+    workload = standin("nrt", "--calls", "200", "--rate", "100", "--threads", "2")
+    if when == "attaching":
+        burners = burn()
+    recorder = Recorder("-p", workload.pid)
+    if when == "recording":
+        burners = burn()
+    workload.go()
+    results = workload.results()
+    trace = recorder.finish()
+    assert [burner.wait() for burner in burners] == [0] * len(burners), [burner.stderr for burner in burners]
+    trace.check()
+    compare("nrt", results, trace)
 
 
 # ---- very much of something ----

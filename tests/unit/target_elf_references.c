@@ -155,6 +155,30 @@ static const char reused[] = ".text\n"
 			     "1:\tadd x0, x0, :lo12:far\n" /* reached from before the page was given up */
 			     "\tret\n"
 			     "\t.cfi_endproc\n"
+			     "elsewhere: .cfi_startproc\n"
+			     "\tcbz x1, 1f\n"
+			     "\tadrp x0, page\n"
+			     "\tadd x0, x0, :lo12:other\n"
+			     "\tret\n"
+			     "1:\tadd x0, x0, :lo12:near\n" /* reached from before the adrp alone */
+			     "\tret\n"
+			     "\t.cfi_endproc\n"
+			     "loop: .cfi_startproc\n"
+			     "\tadrp x20, page\n"
+			     "\tb 2f\n"
+			     "1:\tadd x1, x20, :lo12:other\n"
+			     "2:\tbl reused\n"
+			     "\ttbz x0, #3, 1b\n"
+			     "\tret\n"
+			     "\t.cfi_endproc\n"
+			     "cases: .cfi_startproc\n"
+			     "\tadrp x20, page\n"
+			     "\tbr x3\n"
+			     "\tmov x20, x4\n"
+			     "\tret\n"
+			     "\tadd x1, x20, :lo12:other\n" /* as a table of the switch may have it */
+			     "\tret\n"
+			     "\t.cfi_endproc\n"
 			     ".section .rodata\n"
 			     "\t.balign 4096\n"
 			     "page: .space 32\n"
@@ -170,7 +194,7 @@ Test(target_elf_references, registers_of_arm64)
 	static const struct {
 		const char *string, *functions;
 	} expected[] = { { "a string behind the page", "" },
-			 { "another one", "shared" },
+			 { "another one", "shared elsewhere loop cases" },
 			 { "the string that is meant", "reused called shared" } };
 	struct elf_file *file;
 

@@ -353,8 +353,8 @@ class Run:
                     self.totals.add(*result)
                 begun = None
             elif kind == "gone":
-                if begun and self.is_emulators_fault(one):
-                    self.totals.say("   %s/%s: made again: %s" % (self.name, begun, EMULATORS_FAULT))
+                if self.is_emulators_fault(one):
+                    self.totals.say("   %s/%s: made again: %s" % (self.name, begun or "machine", EMULATORS_FAULT))
                     return False
                 # Emulated processors also stop for good; a kernel that does so would do it again.
                 if begun and event["silent"] and begun not in self.silent:

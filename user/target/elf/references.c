@@ -256,36 +256,66 @@ static bool is_written(__u32 word, unsigned int reg)
 	       ((word & 0x1c000000) == 0x10000000 || (word & 0x0e000000) == 0x0a000000 || is_load(word));
 }
 
-/* Whether what follows is reached from elsewhere, if at all: b, br, ret. */
+/* Whether what follows is reached by a branch alone, if at all: b, br, ret. */
 static bool is_end(__u32 word)
 {
 	return (word & 0xfc000000) == 0x14000000 || (word & 0xffbffc1f) == 0xd61f0000;
 }
 
-/* The place that code that begins with an adrp leads to; 0: none. A register that is written holds the page no more on this way. */
-static __u64 place_of_adrp(const struct references *references, const unsigned char *code, size_t length, __u64 page)
+/* How many instructions a branch leads on or back; 0: it is none. */
+static __s32 branch_of(__u32 word)
 {
-	__u32 word;
+	if ((word & 0xfc000000) == 0x14000000) /* b */
+		return (__s32)(word << 6) >> 6;
+	if ((word & 0x7e000000) == 0x36000000) /* tbz, tbnz */
+		return (__s32)(word << 13) >> 18;
+	if ((word & 0xff000000) == 0x54000000 || (word & 0x7e000000) == 0x34000000) /* b.cond, bc.cond, cbz, cbnz */
+		return (__s32)(word << 8) >> 13;
+	return 0;
+}
+
+/*
+ * A pass over the code behind an adrp: the place that it leads to; 0: none. A register that is written holds the page no more on this
+ * way. reached: bit i: instruction i + 1 is reached by a branch while it holds the page.
+ */
+static __u64 pass_adrp(const struct references *references, const unsigned char *code, size_t length, __u64 page,
+		       __u64 *reached)
+{
 	unsigned int base;
 	bool holds = true;
+	__u32 word;
 
 	memcpy(&word, code, sizeof(word));
 	base = word & 31;
-	for (size_t at = 4; at + 4 <= length && at <= 4 * ADRP_DISTANCE; at += 4) {
+	for (int i = 1; i <= ADRP_DISTANCE && 4 * (size_t)i + 4 <= length; i++) {
 		__u64 place = 0;
+		int target;
 
-		memcpy(&word, code + at, sizeof(word));
+		memcpy(&word, code + 4 * i, sizeof(word));
+		holds |= *reached >> (i - 1) & 1;
 		if (holds && (word & 0xff800000) == 0x91000000 && (word >> 5 & 31) == base)
 			place = page + ((word >> 10 & 0xfff) << (word >> 22 & 1 ? 12 : 0));
 		else if (holds && (word & 0xffc00000) == 0x3dc00000 && (word >> 5 & 31) == base) /* ldr, 128 bits */
 			place = page + 16ull * (word >> 10 & 0xfff);
 		if (place && is_place(references, place))
 			return place;
-		if ((word & 0x1f000000) == 0x10000000 && (word & 31) == base) /* another address */
-			return 0;
-		holds = is_end(word) || (holds && !is_written(word, base));
+		target = i + branch_of(word);
+		if (holds && target != i && target >= 1 && target <= ADRP_DISTANCE)
+			*reached |= 1ull << (target - 1);
+		if (holds && (word & 0xfffffc1f) == 0xd61f0000) /* br: by a table, to any */
+			*reached = UINT64_MAX;
+		holds &= !is_end(word) && !is_written(word, base);
 	}
 	return 0;
+}
+
+/* Twice: the body of a loop may be before what branches there. */
+static __u64 place_of_adrp(const struct references *references, const unsigned char *code, size_t length, __u64 page)
+{
+	__u64 reached = 0;
+
+	return pass_adrp(references, code, length, page, &reached) ?:
+		       (reached ? pass_adrp(references, code, length, page, &reached) : 0);
 }
 
 static int search_arm64(const struct references *references, const unsigned char *code, size_t length, __u64 address)
