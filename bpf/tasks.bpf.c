@@ -87,6 +87,8 @@ static __always_inline __u64 process_time(const struct task_struct *task)
 	return task->pid == task->tgid ? time : time + task->group_leader->se.sum_exec_runtime;
 }
 
+#define SIGNAL_GROUP_EXIT 0x4 /* all threads of a process end, as in the kernel */
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
@@ -100,10 +102,13 @@ int BPF_PROG(process_exit, struct task_struct *task)
 
 	if (slot && slot->owner == slot_owner(task))
 		slot->owner = 0;
-	if (task->signal->live.counter || !config || !shared)
+	if (!config || !shared)
 		return 0;
-	if (tgid == config->self)
+	/* When it was killed a thread of it may be in the kernel until nobody waits: it is not the last one that counts. */
+	if (tgid == config->self && (task->signal->flags & SIGNAL_GROUP_EXIT || !task->signal->live.counter))
 		shared->gone = 1;
+	if (task->signal->live.counter)
+		return 0;
 	/* Two threads that end at the same time may both find nobody alive: the thread that removes the process reports it. */
 	left = family_remove(tgid);
 	followed = !bpf_map_delete_elem(&processes, &tgid);

@@ -61,7 +61,7 @@ def test_collector_is_killed_while_holding():
             return [line for line in listed.splitlines() if int(line.split()[0]) == session
                     and line.split()[1] != "Z" and (state is None or line.split()[1] == state)]
         recorder.wait()
-        wait_until(lambda: not members(), "all programs have ended, left are %s" % members(), 20)
+        wait_until(lambda: not members(), "all programs have ended, left are %s" % members(), 5 if SLOW == 1 else 20)
 
 
 def test_no_writer_remains():

@@ -239,8 +239,10 @@ struct followed {
 	struct map_node node; /* by tgid */
 	struct link link;
 	pid_t tgid;
-	bool announced; /* its PROCESS record has been emitted */
-	bool called;	/* a thread of it has made a traced call; it may have ended before it could be announced */
+	__u64 announced; /* ns of CLOCK_MONOTONIC: the time of its latest PROCESS record; 0: none has been emitted */
+	bool called;	 /* a thread of it has made a traced call; it may have ended before it could be announced */
+	bool gone;	 /* it had ended at the last check */
+	bool awaited;	 /* it was reported as one that uses no described runtime yet */
 	struct attacher_scanned attached; /* what its last scan has found; of a forked child what its parent has */
 	unsigned int missed;		  /* deadlines in a row */
 	__u64 cpu;			  /* ns that it had run, as the budget has read last; 0: it has not */

@@ -150,7 +150,7 @@ static void announce(struct collector *collector, struct followed *followed, __u
 	if (error)
 		return;
 	collector_pass_text(collector, record_process(&info, time));
-	followed->announced = true;
+	followed->announced = time;
 	process_info_free(&info);
 }
 
@@ -216,6 +216,23 @@ static void unfollow(struct collector *collector, pid_t tgid)
 	kern_family_remove(collector->kern, tgid);
 	kern_unfollow(collector->kern, tgid);
 	forget(collector, tgid);
+}
+
+/* The same of one whose end nobody has reported: what is known of it would be kept for ever. */
+static void end_unreported(struct collector *collector, struct followed *followed)
+{
+	const struct xpt_record_task record = {
+		.header = { .kind = XPT_RECORD_TASK,
+			    .size = sizeof(record),
+			    .tgid = (__u32)followed->tgid,
+			    .time = clock_monotonic() },
+		.tid = (__u32)followed->tgid,
+		.event = XPT_TASK_EXIT,
+	};
+
+	if (followed->announced || followed->called)
+		collector_pass(collector, &record.header);
+	unfollow(collector, followed->tgid);
 }
 
 /* ---- starting ---- */
@@ -333,14 +350,15 @@ static int attach_process(struct collector *collector, pid_t pid)
 	return error;
 }
 
-static void report_process(struct collector *collector, const struct followed *followed)
+static void report_process(struct collector *collector, struct followed *followed)
 {
 	char name[XPT_TASK_NAME_LEN] = "";
 
 	process_thread_name(followed->tgid, followed->tgid, name);
 	log_info(&collector->log, "attached to PID %d (%s): %zu probes in %zu files, %s links", followed->tgid, name,
 		 followed->attached.probes, followed->attached.files, link_kind_name(kern_link_kind(collector->kern)));
-	if (!followed->attached.files)
+	followed->awaited = !followed->attached.files;
+	if (followed->awaited)
 		log_warn(&collector->log, "PID %d uses no described runtime yet: waiting for it to load one",
 			 followed->tgid);
 }
@@ -349,7 +367,7 @@ void targets_report(struct collector *collector)
 {
 	size_t stepped = attacher_figures(collector->attacher)->sites[SITE_STEPPED];
 	bool others = collector->options.all_processes || collector->options.process_name_count;
-	const struct followed *followed;
+	struct followed *followed;
 	char text[256];
 
 	if (others && capabilities_missing(1ull << CAP_SYS_PTRACE)) {
@@ -619,7 +637,9 @@ static void on_exec(struct collector *collector, const struct xpt_record_task *t
 	followed->late = false;
 	placed = attacher_scan(collector->attacher, tgid);
 	followed->attached = attacher_scanned(collector->attacher);
-	if (placed > 0)
+	if (followed->awaited && followed->attached.files)
+		report_process(collector, followed);
+	else if (placed > 0)
 		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
 	if (collector->options.command && attacher_figures(collector->attacher)->late > late) {
 		log_warn(&collector->log, "PID %d (%.15s) has no known dynamic loader: its first calls may be missing",
@@ -649,6 +669,25 @@ static void on_thread(struct collector *collector, const struct xpt_record_task 
 			    record_text(XPT_RECORD_THREAD, task->header.tgid, task->header.time, task->tid, name));
 }
 
+/* One that lives has the number by now, and is followed since it was forked. */
+static void on_end(struct collector *collector, const struct xpt_record_task *task)
+{
+	const struct followed *followed = followed_find(collector, task->header.tgid);
+	const bool late = followed && followed->announced > task->header.time,
+		   follows = kern_follows(collector->kern, task->header.tgid);
+	const bool ended = (late || follows) && has_ended(task->header.tgid);
+	struct xpt_record_task record = *task;
+
+	/* It ended while it was attached to: what was emitted of it then ends with it. */
+	if (late && ended)
+		record.header.time = followed->announced;
+	collector_pass(collector, &record.header);
+	if (follows && ended)
+		unfollow(collector, task->header.tgid);
+	else
+		forget(collector, task->header.tgid);
+}
+
 void targets_task(struct collector *collector, const struct xpt_record_task *task)
 {
 	switch (task->event) {
@@ -659,12 +698,7 @@ void targets_task(struct collector *collector, const struct xpt_record_task *tas
 		on_exec(collector, task);
 		break;
 	case XPT_TASK_EXIT:
-		collector_pass(collector, &task->header);
-		/* One that lives has the number by now, and is followed since it was forked. */
-		if (kern_follows(collector->kern, task->header.tgid) && has_ended(task->header.tgid))
-			unfollow(collector, task->header.tgid);
-		else
-			forget(collector, task->header.tgid);
+		on_end(collector, task);
 		break;
 	case XPT_TASK_THREAD:
 		on_thread(collector, task);
@@ -698,26 +732,14 @@ static int adopt_missed(void *context, pid_t tgid)
 }
 
 /* The kernel does not run a program that is running on that CPU already: ends and forks of processes may be missing. */
-static void find_missed(struct collector *collector)
+static bool may_have_missed(struct collector *collector)
 {
 	__u64 missed = kern_tasks_missed(collector->kern);
-	bool more = missed != collector->tasks_missed;
-	const struct followed *followed, *next;
+	bool more = missed != collector->tasks_missed, settling = collector->tasks_settling;
 
-	if (!more && !collector->tasks_settling)
-		return;
 	collector->tasks_missed = missed;
 	collector->tasks_settling = more; /* what was missed just now is complete at the next check */
-	for (pid_t tgid = kern_family_next(collector->kern, 0); tgid; tgid = kern_family_next(collector->kern, tgid)) {
-		if (has_ended(tgid))
-			unfollow(collector, tgid);
-	}
-	link_for_each_safe(followed, next, &collector->followed, link) {
-		if (has_ended(followed->tgid))
-			unfollow(collector, followed->tgid);
-	}
-	if (!collector->options.all_processes)
-		process_each(adopt_missed, collector);
+	return more || settling;
 }
 
 static void check_command(struct collector *collector)
@@ -730,18 +752,29 @@ static void check_command(struct collector *collector)
 	collector->error = error;
 }
 
-/* What the records should have reported, in case some were lost: processes that have ended. */
+/* What the records should have reported, in case some were lost. An end may be in a ring yet: it counts at the next check. */
 void targets_check(struct collector *collector)
 {
-	const struct followed *followed, *next;
+	const bool missed = may_have_missed(collector);
+	struct followed *followed, *next;
+	pid_t tgid = 0;
 
 	check_command(collector);
 	command_reap(&collector->command);
-	link_for_each_safe(followed, next, &collector->followed, link) {
-		if (kill(followed->tgid, 0) && errno == ESRCH)
-			unfollow(collector, followed->tgid);
+	while (missed && (tgid = kern_family_next(collector->kern, tgid))) {
+		if (!followed_find(collector, tgid) && has_ended(tgid))
+			unfollow(collector, tgid);
 	}
-	find_missed(collector);
+	link_for_each_safe(followed, next, &collector->followed, link) {
+		if (missed ? !has_ended(followed->tgid) : !kill(followed->tgid, 0) || errno != ESRCH)
+			followed->gone = false;
+		else if (followed->gone)
+			end_unreported(collector, followed);
+		else
+			followed->gone = true;
+	}
+	if (missed && !collector->options.all_processes)
+		process_each(adopt_missed, collector);
 }
 
 bool targets_ended(struct collector *collector)
