@@ -669,7 +669,7 @@ static void on_thread(struct collector *collector, const struct xpt_record_task 
 			    record_text(XPT_RECORD_THREAD, task->header.tgid, task->header.time, task->tid, name));
 }
 
-/* One that lives has the number by now, and is followed since it was forked. */
+/* A process that lives may have the number by now, and be followed since it was forked: the kernel side keeps that one. */
 static void on_end(struct collector *collector, const struct xpt_record_task *task)
 {
 	const struct followed *followed = followed_find(collector, task->header.tgid);
