@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/core/vec.h"
+#include "target/elf/arm64.h"
 #include "target/elf/internal.h"
 
 #define CHUNK (256u << 10)	/* bytes read together */
@@ -225,13 +226,6 @@ static int search_x86(const struct references *references, const unsigned char *
 
 /* ---- AArch64: adr, or adrp and what adds the rest of the address ---- */
 
-static __u64 page_of_adrp(__u32 word, __u64 address)
-{
-	__s64 pages = (__s64)(((__u64)(word >> 5 & 0x7ffff) << 2 | (word >> 29 & 3)) << 43) >> 43;
-
-	return word >> 31 ? (address & ~0xfffull) + (__u64)pages * 4096 : address + (__u64)pages;
-}
-
 /* Whether an instruction loads into general registers: the pair's second one is in its bits 10 to 14. */
 static bool is_load(__u32 word)
 {
@@ -262,18 +256,6 @@ static bool is_end(__u32 word)
 	return (word & 0xfc000000) == 0x14000000 || (word & 0xffbffc1f) == 0xd61f0000;
 }
 
-/* How many instructions a branch leads on or back; 0: it is none. */
-static __s32 branch_of(__u32 word)
-{
-	if ((word & 0xfc000000) == 0x14000000) /* b */
-		return (__s32)(word << 6) >> 6;
-	if ((word & 0x7e000000) == 0x36000000) /* tbz, tbnz */
-		return (__s32)(word << 13) >> 18;
-	if ((word & 0xff000000) == 0x54000000 || (word & 0x7e000000) == 0x34000000) /* b.cond, bc.cond, cbz, cbnz */
-		return (__s32)(word << 8) >> 13;
-	return 0;
-}
-
 /*
  * A pass over the code behind an adrp: the place that it leads to; 0: none. A register that is written holds the page no more on this
  * way. reached: bit i: instruction i + 1 is reached by a branch while it holds the page.
@@ -289,7 +271,7 @@ static __u64 pass_adrp(const struct references *references, const unsigned char 
 	base = word & 31;
 	for (int i = 1; i <= ADRP_DISTANCE && 4 * (size_t)i + 4 <= length; i++) {
 		__u64 place = 0;
-		int target;
+		__s64 target;
 
 		memcpy(&word, code + 4 * i, sizeof(word));
 		holds |= *reached >> (i - 1) & 1;
@@ -299,7 +281,8 @@ static __u64 pass_adrp(const struct references *references, const unsigned char 
 			place = page + 16ull * (word >> 10 & 0xfff);
 		if (place && is_place(references, place))
 			return place;
-		target = i + branch_of(word);
+		/* A call comes back. */
+		target = i + ((word & 0xfc000000) == 0x94000000 ? 0 : arm64_branch(word));
 		if (holds && target != i && target >= 1 && target <= ADRP_DISTANCE)
 			*reached |= 1ull << (target - 1);
 		if (holds && (word & 0xfffffc1f) == 0xd61f0000) /* br: by a table, to any */
@@ -329,7 +312,7 @@ static int search_arm64(const struct references *references, const unsigned char
 		memcpy(&word, code + i, sizeof(word));
 		if ((word & 0x1f000000) != 0x10000000)
 			continue;
-		place = page_of_adrp(word, address + i);
+		place = arm64_page(word, address + i);
 		if (word >> 31)
 			place = place_of_adrp(references, code + i, length - i, place);
 		if (!is_place(references, place))

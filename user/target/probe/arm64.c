@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "target/elf/arm64.h"
 #include "target/probe/decoder.h"
 
 /* ---- sites ---- */
@@ -90,25 +91,6 @@ static const struct pattern *find(const struct pattern *patterns, size_t count, 
 	return NULL;
 }
 
-/* Signed field of `bits` bits, in instructions. */
-static __s64 distance(__u32 word, unsigned int low, unsigned int bits)
-{
-	return (__s64)((__u64)(word >> low) << (64 - bits)) >> (64 - bits);
-}
-
-static __u64 branch_target(__u32 word, __u64 address)
-{
-	__s64 words;
-
-	if ((word & 0x7c000000) == 0x14000000)
-		words = distance(word, 0, 26);
-	else if ((word & 0x7e000000) == 0x36000000)
-		words = distance(word, 5, 14);
-	else
-		words = distance(word, 5, 19);
-	return address + (__u64)words * 4;
-}
-
 int site_decode_arm64(const unsigned char *bytes, size_t length, __u64 address, struct site_instruction *instruction)
 {
 	const struct pattern *pattern;
@@ -131,7 +113,7 @@ int site_decode_arm64(const unsigned char *bytes, size_t length, __u64 address, 
 		instruction->flow = pattern->flow;
 	instruction->refused = pattern || is_refused_hint(word);
 	if (instruction->flow == SITE_FLOW_BRANCH || instruction->flow == SITE_FLOW_JUMP)
-		instruction->target = branch_target(word, address);
+		instruction->target = address + (__u64)arm64_branch(word) * 4;
 	instruction->stack = find(moving, sizeof(moving) / sizeof(*moving), word);
 	/* hint 32, 34, 36, 38: bti, bti c, bti j, bti jc */
 	instruction->landing = (word & 0xffffff3f) == 0xd503241f;
@@ -145,14 +127,6 @@ int site_decode_arm64(const unsigned char *bytes, size_t length, __u64 address, 
 
 #define REGISTER_RETURN 0
 #define REGISTER_ZERO 31
-
-/* adr and adrp hold their distance in two pieces. */
-static __u64 page_target(__u32 word, __u64 address)
-{
-	__s64 bytes = distance((word >> 5 & 0x7ffff) << 2 | (word >> 29 & 3), 0, 21);
-
-	return word >> 31 ? (address & ~0xfffull) + (__u64)bytes * 4096 : address + (__u64)bytes;
-}
 
 static void follow_add(struct table_walk *walk, __u32 word)
 {
@@ -207,9 +181,9 @@ static void forget_written(struct table_walk *walk, __u32 word)
 static void step(struct table_walk *walk, __u32 word, __u64 address)
 {
 	if ((word & 0xfc000000) == 0x14000000) /* b */
-		table_walk_jump(walk, branch_target(word, address));
+		table_walk_jump(walk, address + (__u64)arm64_branch(word) * 4);
 	else if (is_conditional_branch(word))
-		table_walk_branch(walk, branch_target(word, address));
+		table_walk_branch(walk, address + (__u64)arm64_branch(word) * 4);
 	else if ((word & 0xfffffc1f) == 0xd65f0000 || (word & 0xfffffbff) == 0xd65f0bff) /* ret, retaa, retab */
 		table_walk_return(walk, REGISTER_RETURN);
 	else if ((word & 0xfffffc1f) == 0xd61f0000) /* br */
@@ -217,13 +191,13 @@ static void step(struct table_walk *walk, __u32 word, __u64 address)
 	else if ((word & 0xfc000000) == 0x94000000 || (word & 0xfffffc1f) == 0xd63f0000) /* bl, blr */
 		forget_call(walk);
 	else if ((word & 0x1f000000) == 0x10000000) /* adr, adrp */
-		table_walk_set(walk, word & 31, page_target(word, address), false);
+		table_walk_set(walk, word & 31, arm64_page(word, address), false);
 	else if ((word & 0xff800000) == 0x91000000) /* add, 64 bits, immediate */
 		follow_add(walk, word);
 	else if ((word & 0xffc00000) == 0xf9400000) /* ldr, 64 bits, unsigned offset */
 		follow_load(walk, word);
 	else if ((word & 0xff000000) == 0x58000000) /* ldr, 64 bits, literal */
-		table_walk_compute(walk, word & 31, address + (__u64)distance(word, 5, 19) * 4, true);
+		table_walk_compute(walk, word & 31, address + (__u64)arm64_field(word, 5, 19) * 4, true);
 	else if ((word & 0xffe0ffe0) == 0xaa0003e0) /* mov */
 		table_walk_copy(walk, word & 31, word >> 16 & 31);
 	else if ((word & 0xffe00c00) == 0x9a800000) /* csel, 64 bits */
