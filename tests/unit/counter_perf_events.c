@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "base/core/clock.h"
 #include "kern/perf.h"
 #include "target/tracepoint/tracefs.h"
 #include "tests/unit/counter_perf.h"
@@ -729,4 +730,44 @@ Test(counter_perf_events, device_whose_cpu_goes)
 	read_later(&events);
 	cr_expect(!events.parts[0].offline && !events.parts[0].now.gone);
 	perf_events_close(&events);
+}
+
+/* ---- readers that are interrupted ---- */
+
+static int late_values[2];
+
+static int open_late(const struct perf_event_attr *attributes, pid_t pid, int cpu, int leader)
+{
+	(void)attributes, (void)pid, (void)cpu, (void)leader;
+	return dup(late_values[0]);
+}
+
+/* Values that a reader had to wait for; behind them others. */
+static void *write_late(void *written)
+{
+	const __u64 values[2][4] = { { 1, 10, 10, 100 }, { 1, 20, 20, 200 } };
+
+	usleep(20000);
+	*(__u64 *)written = clock_monotonic();
+	cr_assert_eq(write(late_values[1], values, sizeof(values)), (ssize_t)sizeof(values));
+	return NULL;
+}
+
+/* A value is of the time that it has, not of one when the reader was about to read it. */
+Test(counter_perf_events, a_late_reading_is_made_again)
+{
+	struct perf_events events = { .log = &receiver, .open = open_late };
+	pthread_t writer;
+	__u64 written;
+
+	cr_assert_eq(pipe(late_values), 0);
+	cr_assert_eq(add(&events, SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0, 0), 0, "%s", said);
+	cr_assert_eq(pthread_create(&writer, NULL, write_late, &written), 0);
+	perf_events_read(&events);
+	pthread_join(writer, NULL);
+	cr_expect_eq(events.parts[0].now.count, 200);
+	cr_expect_geq(events.parts[0].now.time, written);
+	perf_events_close(&events);
+	close(late_values[0]);
+	close(late_values[1]);
 }

@@ -485,11 +485,38 @@ static void group_take(struct perf_events *events, const struct perf_group *grou
 	}
 }
 
+/* Some add their present value at each read: that is the caller's alone. */
+static bool is_changed_by_read(const struct perf_events *events, const struct perf_group *group)
+{
+	for (size_t i = 0; i < group->count; i++)
+		if (events->parts[group->members[i].part].counting == COUNTING_BY_READ)
+			return true;
+	return false;
+}
+
+#define LATE 1000000ull /* ns: of the clock before it, longer than a read takes */
+
+/*
+ * The clock is read before the values. If the thread did not run in between, they are of later than that: they are read
+ * again.
+ */
+static ssize_t read_values(const struct perf_events *events, const struct perf_group *group, size_t size, __u64 *time)
+{
+	ssize_t length;
+	int tries = is_changed_by_read(events, group) ? 1 : 3; /* a read of some changes what the next one returns */
+
+	do {
+		*time = clock_monotonic();
+		length = read(group->members[0].descriptor, group->room, size);
+	} while (--tries && clock_monotonic() - *time > LATE);
+	return length;
+}
+
 static void read_group(struct perf_events *events, struct perf_group *group)
 {
 	const size_t size = sizeof(*group->room) + group->count * sizeof(__u64);
-	const __u64 time = clock_monotonic();
-	const ssize_t length = read(group->members[0].descriptor, group->room, size);
+	__u64 time;
+	const ssize_t length = read_values(events, group, size, &time);
 	bool gone = length != (ssize_t)size, offline = group_has_ended(events, group, length, time);
 	int error;
 
@@ -520,15 +547,6 @@ size_t perf_events_read(struct perf_events *events)
 		reads++;
 	}
 	return reads;
-}
-
-/* Some add their present value at each read: that is the caller's alone. */
-static bool is_changed_by_read(const struct perf_events *events, const struct perf_group *group)
-{
-	for (size_t i = 0; i < group->count; i++)
-		if (events->parts[group->members[i].part].counting == COUNTING_BY_READ)
-			return true;
-	return false;
 }
 
 void perf_events_renew(struct perf_events *events)

@@ -165,6 +165,8 @@ static void read_counters(struct counter_sampler *sampler)
 	for (size_t i = 0; i < sampler->collector->options.counter_count; i++) {
 		bool known = !(sampler->values[i].flags & (XPT_COUNTER_GONE | XPT_COUNTER_NEVER));
 
+		if (sampler->values[i].time > record->header.time)
+			record->header.time = sampler->values[i].time;
 		value = known ? sampler->values[i].value : NAN;
 		memcpy(&record->value[i], &value, sizeof(value));
 	}
