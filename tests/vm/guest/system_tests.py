@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What only a machine of one's own can do to a collector: its process numbers are used again at once."""
+"""What only a machine of one's own can do to a collector: its process numbers are used again at once, its memory is full."""
 
 import contextlib
+import signal
+import sys
 
+from collectors import unharmed
 from harm import program, record_command
+from harness import Process, Recorder, compare, standin
+from saved_files import Collector
 
 CHILDREN, PARALLEL, NUMBERS = 900, 30, 450  # those from 300 on are given again: each is used six times
 
@@ -41,5 +46,72 @@ def test_process_numbers(kernel):
     assert len({call.pid for call in calls}) <= NUMBERS
 
 
+FREE = 2  # MiB that are left to all others: less than the programs and libraries that run
+
+HOG = """
+import sys, time
+with open("/proc/self/oom_score_adj", "w") as file:
+    file.write("1000")
+kept, full = [], False
+while True:
+    with open("/proc/meminfo") as file:
+        available = int(next(line for line in file if line.startswith("MemAvailable")).split()[1]) >> 10
+    if available > %d:
+        kept.append(b"x" * (1 << 22))
+        continue
+    if not full:
+        print("full", flush=True)
+    full = True
+    time.sleep(0.02)
+""" % FREE
+
+
+def read_again():
+    """How many pages of files the kernel has read again that it had dropped."""
+    return int(next(line for line in read("/proc/vmstat").splitlines() if line.startswith("workingset_refault_file")).split()[1])
+
+
+@contextlib.contextmanager
+def full_memory():
+    """Somebody has all memory but FREE, and takes what becomes free: without swap, pages of programs are dropped and read again."""
+    hog = Process([sys.executable, "-c", HOG])
+    try:
+        hog.wait_line("stdout", "full")
+        before = read_again()
+        yield hog
+        assert read_again() - before > 500, "only %d pages were read again: there was memory enough" % (read_again() - before)
+    finally:
+        hog.signal(signal.SIGKILL)
+        hog.wait()
+
+
+def test_full_memory_recording(kernel):
+    """While the machine has no memory left all calls are recorded, and a report of them is written."""
+    del kernel
+    workload = standin("nrt", "--calls", "200", "--rate", "100", "--threads", "2")
+    recorder = Recorder("-p", workload.pid)
+    with full_memory() as hog:
+        workload.go()
+        results = workload.results()
+        trace = recorder.finish()
+        assert hog.child.poll() is None, "the kernel has killed it: there was memory again"
+    trace.check()
+    compare("nrt", results, trace)
+
+
+def test_full_memory_attaching(kernel):
+    """A collector that starts then attaches, saves what was called since, and ends; the target goes on."""
+    del kernel
+    workload = standin("nrt", "--calls", "0", "--rate", "100")
+    workload.go()
+    with full_memory():
+        collector = Collector("-p", workload.pid, "--window", "8M", "-b", "1M")
+        collector.wait_inferences(50)
+        assert collector.save().trace.runs(pid=workload.pid)
+        collector.stop()
+    unharmed(workload)
+
+
 def discover(kernel):
-    return [("system." + function.__name__[5:], function, (kernel,)) for function in (test_process_numbers,)]
+    return [("system." + function.__name__[5:], function, (kernel,))
+            for function in (test_process_numbers, test_full_memory_recording, test_full_memory_attaching)]
