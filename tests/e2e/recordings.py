@@ -5,7 +5,8 @@ import collections
 import json
 import struct
 
-CALL, SPEC, LOST, PASS, NAMED, END = 1, 16, 19, 21, 22, 24
+CALL, TASK, SPEC, PROCESS, LOST, PASS, NAMED, END = 1, 3, 16, 17, 19, 21, 22, 24
+EXIT = 3  # of a TASK
 CODE_OBJECT, CODE_UNLOADED, SYMBOL, BUDGET = 36, 37, 38, 41
 MODULE, FRAME, STACK, STACK_SAMPLE = 42, 43, 44, 45
 PARTIAL = 1 << 0
@@ -30,6 +31,8 @@ class Recording:
         self.losses = collections.Counter()  # by cause
         self.code, self.symbols = [], {}  # symbols: (tgid, address): name
         self.modules, self.frames, self.stacks, self.stack_samples = {}, {}, {}, []
+        self.processes = 0
+        self.running = {}  # processes whose end is not recorded, by tgid: the time of what describes them
         sequence, at = 0, header_length
         while at < len(data):
             magic, number, length, records = struct.unpack_from("<4sIII", data, at)
@@ -47,6 +50,11 @@ class Recording:
             self.kinds[kind] += 1
             if kind == CALL:
                 self.calls.append(self._call(data, at, size, tgid, time))
+            elif kind == PROCESS:
+                self.processes += 1
+                self.running[tgid] = max(time, self.running.get(tgid, 0))
+            elif kind == TASK and data[at + 20] == EXIT and self.running.get(tgid, time + 1) <= time:
+                del self.running[tgid]
             elif kind in (SPEC, END):
                 number, text_length = struct.unpack_from("<QI", data, at + 16)
                 text = json.loads(data[at + 32:at + 32 + text_length])

@@ -354,6 +354,8 @@ static void report_process(struct collector *collector, struct followed *followe
 {
 	char name[XPT_TASK_NAME_LEN] = "";
 
+	if (has_ended(followed->tgid))
+		return;
 	process_thread_name(followed->tgid, followed->tgid, name);
 	log_info(&collector->log, "attached to PID %d (%s): %zu probes in %zu files, %s links", followed->tgid, name,
 		 followed->attached.probes, followed->attached.files, link_kind_name(kern_link_kind(collector->kern)));
