@@ -64,7 +64,7 @@ def test_counts(options):
     switch(0)
     try:
         recorder = Recorder("-p", workload.pid, "--why", "--samples", "--counters", "page-faults,task-clock", "--counters-per-inference",
-                            "--budget", "100", output=path)
+                            "--budget", "none", output=path)
         workload.go()
         for _ in range(TURNS):
             switch(1)
