@@ -421,7 +421,7 @@ XPT_REGION_ONE_ void xpt_region_keep_(struct xpt_region *region, int what)
 	}
 }
 
-static inline void xpt_region_tell_(struct xpt_region *region, int what)
+static inline void xpt_region_emit_(struct xpt_region *region, int what)
 {
 	if (region->keep)
 		region->keep(region, what);
@@ -434,13 +434,13 @@ XPT_REGION_ONE_ void xpt_region_started_(struct xpt_region *region)
 	if (xpt_region_semaphore)
 		xpt_region_begin_site(region, region->name);
 	if (xpt_region_enabled())
-		xpt_region_tell_(region, XPT_REGION_START);
+		xpt_region_emit_(region, XPT_REGION_START);
 }
 
 XPT_REGION_ONE_ void xpt_region_stopped_(struct xpt_region *region)
 {
 	if (xpt_region_enabled())
-		xpt_region_tell_(region, XPT_REGION_STOP);
+		xpt_region_emit_(region, XPT_REGION_STOP);
 	if (xpt_region_semaphore)
 		xpt_region_end_site(region, region->name);
 }
@@ -543,7 +543,7 @@ XPT_REGION_API void xpt_region_clear(struct xpt_region *region)
 
 XPT_REGION_API void xpt_region_destroy(struct xpt_region *region)
 {
-	xpt_region_tell_(region, XPT_REGION_FORGET);
+	xpt_region_emit_(region, XPT_REGION_FORGET);
 	xpt_region_clear(region);
 }
 

@@ -115,7 +115,7 @@ def loaded_by(pid):
 
 def record(link, names):
     """What is wrong with one row, "": nothing; and how many instructions the kernel has verified for a program at most."""
-    words = [word for name in names for word in OPTIONS[name][0]]
+    words = [word for name in names for word in OPTIONS[name][0]] + ["--drivers", "none"] * ("driver" not in names)
     what = "--link %s %s" % (link, " ".join(words))
     workload = standin("nrt", "--calls", str(CALLS))
     recorder = Recorder("-v", "-p", workload.pid, "--link", link, *words, wait=False)

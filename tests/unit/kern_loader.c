@@ -8,7 +8,7 @@
 
 #include "base/core/log.h"
 
-void libbpf_tells(const struct log *log); /* of kern/private.h, which needs the skeletons */
+void libbpf_log_to(const struct log *log); /* of kern/private.h, which needs the skeletons */
 
 /* What the log was given, line by line. */
 struct kept {
@@ -52,11 +52,11 @@ static struct kept refusal(size_t steps, enum xpt_log_level level)
 		fprintf(file, "%zu: (b7) r0 = 0\n", i);
 	fprintf(file, "R1 invalid mem access 'scalar'\n");
 	fclose(file);
-	libbpf_tells(&log);
+	libbpf_log_to(&log);
 	print = libbpf_set_print(NULL);
 	say(print, LIBBPF_WARN, "libbpf: prog '%s': -- BEGIN PROG LOAD LOG --\n%s-- END PROG LOAD LOG --\n",
 	    "call_entry", text);
-	libbpf_tells(NULL);
+	libbpf_log_to(NULL);
 	free(text);
 	return kept;
 }

@@ -101,7 +101,7 @@ static void pass(struct play *play)
 	play->passed = play->now;
 }
 
-static void tell_counts(struct play *play, struct toy *toy, __u64 time, bool reading)
+static void emit_counts(struct play *play, struct toy *toy, __u64 time, bool reading)
 {
 	struct xpt_program_count delta = { .calls = toy->calls - toy->reported_calls,
 					   .left_out = toy->left_out - toy->reported_left_out,
@@ -121,7 +121,7 @@ static void read_counts(struct play *play)
 
 	for (i = 0; i < play->stage->toy_count; i++)
 		if (!play->gone[i])
-			tell_counts(play, &play->stage->toys[i], play->now, true);
+			emit_counts(play, &play->stage->toys[i], play->now, true);
 	profiling_read(play->stage->profiling, play->now, OFFSET);
 	play->reading = play->now;
 }
@@ -173,7 +173,7 @@ static void unload(struct play *play, size_t index)
 		return;
 	play->gone[index] = true;
 	play->released[index] = play->now;
-	tell_counts(play, toy, play->now, false);
+	emit_counts(play, toy, play->now, false);
 	later(play, play->now, (struct event){ .kind = EVENT_PROGRAM, .program = { &toy->program, play->now, true } });
 }
 

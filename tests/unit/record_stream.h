@@ -85,7 +85,7 @@ static inline struct text *stream_ring(struct stream *stream)
 
 /* ---- processes ---- */
 
-static inline void stream_tell_process(struct stream *stream, const struct stream_process *process)
+static inline void stream_emit_process(struct stream *stream, const struct stream_process *process)
 {
 	char text[128];
 
@@ -93,7 +93,7 @@ static inline void stream_tell_process(struct stream *stream, const struct strea
 	stream_text(stream_ring(stream), XPT_RECORD_PROCESS, process->tgid, stream_tick(stream), 0, text);
 }
 
-static inline void stream_tell_classes(struct stream *stream, const struct stream_process *process)
+static inline void stream_emit_classes(struct stream *stream, const struct stream_process *process)
 {
 	char text[64];
 
@@ -132,7 +132,7 @@ static inline void stream_begin(struct stream *stream, struct stream_process *pr
 			process->handles[i] = (struct stream_handle){ .live = parent->handles[i].live,
 								      .objects = stream->next_object += 3 };
 	}
-	stream_tell_process(stream, process);
+	stream_emit_process(stream, process);
 	stream_add_thread(stream, process);
 	for (__u64 handle = 1; handle < STREAM_HANDLES; handle++) {
 		__u64 start = stream_tick(stream);
@@ -142,7 +142,7 @@ static inline void stream_begin(struct stream *stream, struct stream_process *pr
 				    stream_tick(stream), 0, &handle, 1);
 	}
 	if (!parent || stream_random(stream, 2))
-		stream_tell_classes(stream, process);
+		stream_emit_classes(stream, process);
 }
 
 static inline void stream_end(struct stream *stream, struct stream_process *process)
@@ -159,15 +159,15 @@ static inline void stream_end(struct stream *stream, struct stream_process *proc
 	}
 	stream_task(stream_ring(stream), XPT_TASK_EXEC, process->tgid, 0, stream_tick(stream));
 	*process = empty;
-	stream_tell_process(stream, process);
+	stream_emit_process(stream, process);
 	stream_add_thread(stream, process);
 	if (stream_random(stream, 2))
-		stream_tell_classes(stream, process);
+		stream_emit_classes(stream, process);
 }
 
 /* ---- calls ---- */
 
-static inline void stream_tell_nodes(struct stream *stream, __u32 tgid, __u64 objects)
+static inline void stream_emit_nodes(struct stream *stream, __u32 tgid, __u64 objects)
 {
 	char text[128];
 
@@ -258,7 +258,7 @@ static inline void stream_open_program(struct stream *stream, struct stream_proc
 		handle->seen = true;
 		handle->objects = stream->next_object += 3;
 		open->handle = number;
-		stream_tell_nodes(stream, process->tgid, handle->objects);
+		stream_emit_nodes(stream, process->tgid, handle->objects);
 	} else if (handle->open && !handle->loaded) {
 		return;
 	} else if (what < 4 && !handle->open) {
@@ -404,7 +404,7 @@ static inline void stream_load_code(struct stream *stream, struct stream_process
 }
 
 /* Any time, of a handle that may be known or not. */
-static inline void stream_tell_symbol(struct stream *stream, struct stream_process *process)
+static inline void stream_emit_symbol(struct stream *stream, struct stream_process *process)
 {
 	char text[32];
 
@@ -448,7 +448,7 @@ static inline void stream_step(struct stream *stream)
 	else if (what < 20)
 		stream_load_code(stream, process, process->threads[0].tid);
 	else if (what < 25)
-		stream_tell_symbol(stream, process);
+		stream_emit_symbol(stream, process);
 	else
 		stream_act(stream, process, &process->threads[stream_random(stream, process->thread_count)]);
 }

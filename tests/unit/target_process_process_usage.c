@@ -58,7 +58,7 @@ static struct child usage_start(void (*run)(struct child *self))
 }
 
 /* In the child: what was asked for has been done. Returns when there is more to do. */
-static void tell_done(const struct child *self)
+static void signal_done(const struct child *self)
 {
 	char byte = 0;
 
@@ -109,9 +109,9 @@ static __u64 of_timeval(struct timeval time)
 
 static void burn_twice(struct child *self)
 {
-	tell_done(self);
+	signal_done(self);
 	burn(200 * 1000000ull);
-	tell_done(self);
+	signal_done(self);
 }
 
 Test(target_process_process_usage, cpu_time)
@@ -159,7 +159,7 @@ static void burn_in_threads(struct child *self)
 		if (pthread_create(&thread, NULL, burn_in_thread, NULL) || pthread_join(thread, NULL))
 			_exit(1);
 	}
-	tell_done(self);
+	signal_done(self);
 }
 
 Test(target_process_process_usage, threads_that_have_ended_count)
@@ -193,7 +193,7 @@ static void *outlive(void *context)
 			_exit(1);
 		fclose(file);
 	}
-	tell_done(outlived);
+	signal_done(outlived);
 	_exit(0);
 	return context;
 }
@@ -242,20 +242,20 @@ static void use_memory(struct child *self)
 	int file = open(file_name, O_RDONLY | O_CLOEXEC);
 	char *anonymous, *mapped;
 
-	tell_done(self);
+	signal_done(self);
 	anonymous = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (anonymous == MAP_FAILED)
 		_exit(1);
-	tell_done(self);
+	signal_done(self);
 	memset(anonymous, 1, 64 * MIB);
-	tell_done(self);
+	signal_done(self);
 	mapped = mmap(NULL, 32 * MIB, PROT_READ, MAP_SHARED, file, 0);
 	if (mapped == MAP_FAILED)
 		_exit(1);
 	touch(mapped, 32 * MIB);
-	tell_done(self);
+	signal_done(self);
 	munmap(anonymous, 64 * MIB);
-	tell_done(self);
+	signal_done(self);
 }
 
 static void expect_grown(const char *what, __u64 before, __u64 after, __s64 expected)
@@ -353,7 +353,7 @@ static void take_hostile_name(struct child *self)
 {
 	if (prctl(PR_SET_NAME, ") Z 1\nVmRSS: 9"))
 		_exit(1);
-	tell_done(self);
+	signal_done(self);
 }
 
 Test(target_process_process_usage, hostile_names)

@@ -77,7 +77,7 @@ static const struct option_entry entries[] = {
 	{ 0, "session-id", "N", "a number to write into the output (default 1)", OPTION_NUMBER, FIELD(session_id),
 	  .max = INT32_MAX },
 	{ 0, "honour-target-env", NULL,
-	  "as NEURON_RT_INSPECT_* of the process says that is\ntraced (-p), but for its output directory", OPTION_FLAG,
+	  "apply NEURON_RT_INSPECT_* of the traced process (-p),\nexcept its output directory", OPTION_FLAG,
 	  FIELD(honour) },
 	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile, too", OPTION_CALLBACK,
 	  FIELD(session.counters), .take = take_counters },

@@ -289,8 +289,8 @@ static const struct option_entry merge_entries[] = {
 	{ 'o', "output", "FILE", "trace to write, of the kind of the inputs; -: on standard output", OPTION_STRING,
 	  FIELD(output) },
 	{ 0, "offset", "FILE=TIME",
-	  "what to add to the times of this trace, whatever it says about\n"
-	  "its clock: 1.5s, -20ms, 17us, 4ns. May be given several times",
+	  "add to the times of this trace, regardless of its own clock:\n"
+	  "1.5s, -20ms, 17us, 4ns. May be given several times",
 	  OPTION_CALLBACK, FIELD(offsets), .take = take_offset,
 	  .expected = "FILE=TIME, such as prof.json=12345.678901234s" },
 	{ 'q', "quiet", NULL, "only warnings and errors", OPTION_FLAG, FIELD(quiet) },

@@ -49,7 +49,7 @@ static int try_btf(char *detail, size_t size)
 
 	(void)detail;
 	(void)size;
-	libbpf_tells(NULL);
+	libbpf_log_to(NULL);
 	btf = btf__load_vmlinux_btf();
 	/* That error only means that none was found; this one is why the usual one cannot be read. */
 	if (!btf)
@@ -183,7 +183,7 @@ static int try_states(char *detail, size_t size)
 
 	(void)detail;
 	(void)size;
-	libbpf_tells(NULL);
+	libbpf_log_to(NULL);
 	btf = btf__load_vmlinux_btf();
 	if (!btf)
 		return -errno;

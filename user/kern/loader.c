@@ -62,7 +62,7 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
-void libbpf_tells(const struct log *log)
+void libbpf_log_to(const struct log *log)
 {
 	libbpf_set_print(print_libbpf);
 	print_log = log;
@@ -300,10 +300,10 @@ int kern_open_drivers(struct kern *kern)
 
 	if (kern->drivers)
 		return 0;
-	libbpf_tells(kern->log);
+	libbpf_log_to(kern->log);
 	for (size_t i = 0; error && error != -EPERM && i < sizeof(variants) / sizeof(variants[0]); i++)
 		error = load_drivers(kern, variants[i].hold_interrupts, variants[i].read_in_place);
-	libbpf_tells(NULL);
+	libbpf_log_to(NULL);
 	return error;
 }
 
@@ -410,7 +410,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	kern->session_program = kern->place_program = kern->slots = -1;
 	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++)
 		kern->ring[i] = -1;
-	libbpf_tells(log);
+	libbpf_log_to(log);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (options->link != LINK_AUTO && options->link != kinds[i])
 			continue;
@@ -429,7 +429,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 		error = switches_bpf__attach(kern->switches);
 	if (!error && kern->samples)
 		error = attach_samples(kern, options->samples);
-	libbpf_tells(NULL);
+	libbpf_log_to(NULL);
 	if (error) {
 		kern_close(kern);
 		return error;

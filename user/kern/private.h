@@ -56,7 +56,7 @@ struct kern {
 };
 
 /* From then on, libbpf logs why something is refused; NULL: no longer. */
-void libbpf_tells(const struct log *log);
+void libbpf_log_to(const struct log *log);
 
 /* Events that came in an interrupt of a program that was taking another one; 0 where the kernel does not count them. */
 __u64 events_missed(const struct kern *kern);

@@ -119,9 +119,9 @@ struct agent_push;
 /* NULL: metrics can be sent to what --otlp has; else why not. */
 const char *agent_push_refused(const char *url);
 /*
- * url: of the option, NULL: the environment says where, as OpenTelemetry's specification of exporters has it, and everything else in any
- * case. Wrong settings are messages. *result NULL: nobody has said where. -EINVAL (reported): it is no URL; -ENOMEM. To be called before
- * there are threads. queue: bytes of requests of each kind that wait. spans: those of the metrics are sent, too, where somebody has said where.
+ * url: of the option; NULL: of the environment variables of OpenTelemetry's specification of exporters, which give everything else in any
+ * case. Wrong settings are reported. *result NULL: no endpoint is configured. -EINVAL (reported): not a URL; -ENOMEM. To be called before
+ * there are threads. queue: bytes of requests of each kind that wait. spans: those of the metrics are sent, too, if they have an endpoint.
  */
 int agent_push_create(const char *url, uint64_t queue, bool spans, struct agent_metrics *metrics,
 		      struct agent_push **result);

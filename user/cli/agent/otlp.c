@@ -96,7 +96,7 @@ const char *agent_push_refused(const char *url)
 	return error == -EINVAL ? not_url : NULL;
 }
 
-/* 0; -ENOENT: nobody has said where; -EINVAL (reported), -ENOMEM. */
+/* 0; -ENOENT: no endpoint is configured; -EINVAL (reported), -ENOMEM. */
 static int find_url(struct otlp_settings *settings, enum otlp_signal signal, const char *given)
 {
 	char name[NAME_BYTES] = "--otlp", text[200];

@@ -20,7 +20,7 @@ struct otlp_settings {
 
 enum otlp_signal { OTLP_METRICS, OTLP_TRACES, OTLP_SIGNALS };
 
-/* Begins as zeros. 0; -ENOENT: nobody has said where; -EINVAL (reported), -ENOMEM. To be freed in any case. */
+/* Begins as zeros. 0; -ENOENT: no endpoint is configured; -EINVAL (reported), -ENOMEM. To be freed in any case. */
 int otlp_settings_read(struct otlp_settings *settings, enum otlp_signal signal, const char *url);
 void otlp_settings_free(struct otlp_settings *settings);
 

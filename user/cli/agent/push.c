@@ -600,7 +600,7 @@ const char *agent_push_url(const struct agent_push *push, bool spans)
 	return sender->has_thread ? sender->settings.shown : NULL;
 }
 
-/* To be ended in any case. 0; -ENOENT: nobody has said where; -EINVAL (reported), -ENOMEM. */
+/* To be ended in any case. 0; -ENOENT: no endpoint is configured; -EINVAL (reported), -ENOMEM. */
 static int start(struct sender *sender, enum otlp_signal signal, const char *url, uint64_t queue)
 {
 	pthread_condattr_t monotonic;

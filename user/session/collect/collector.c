@@ -705,7 +705,7 @@ int collector_work(struct collector *collector)
 }
 
 /* Functions that were asked for by name and are in nothing that was traced. */
-static void tell_not_found(struct collector *collector)
+static void report_not_found(struct collector *collector)
 {
 	const struct registry *registry = collector->registry;
 
@@ -732,7 +732,7 @@ void collector_finish(struct collector *collector)
 	budget_stop(collector->budget);
 	/* No call is recorded that removing probes makes slower. */
 	kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
-	tell_not_found(collector);
+	report_not_found(collector);
 	attacher_detach(collector->attacher);
 	if (collector->driver_tracer)
 		driver_tracer_detach(collector->driver_tracer);

@@ -422,7 +422,7 @@ void records_pass_total(struct collector *collector, const struct xpt_record_tot
 /* COST records of what has got probes since, where it is known what these take. */
 void records_costs(struct collector *collector);
 /* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
-void records_forget_told(struct collector *collector, pid_t tgid);
+void records_forget_objects(struct collector *collector, pid_t tgid);
 void records_losses(struct collector *collector);
 void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count); /* more than 0 */
 struct xpt_record_lost records_loss(const struct collector *collector, enum xpt_loss cause, __u64 count);

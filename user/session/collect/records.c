@@ -27,7 +27,7 @@ static void hold_from(struct collector *collector, __u64 time)
 		collector->hold_from = time;
 }
 
-void records_forget_told(struct collector *collector, pid_t tgid)
+void records_forget_objects(struct collector *collector, pid_t tgid)
 {
 	objects_forget(&collector->objects, tgid);
 	stack_tracer_forget(collector->stack_tracer, tgid);

@@ -194,7 +194,7 @@ static void forget(struct collector *collector, pid_t tgid)
 	if (followed->announced || followed->called) {
 		records_totals(collector, tgid);
 		kern_forget_callers(collector->kern, tgid);
-		records_forget_told(collector, tgid);
+		records_forget_objects(collector, tgid);
 	}
 	followed_remove(collector, followed);
 }
@@ -633,7 +633,7 @@ static void on_exec(struct collector *collector, const struct xpt_record_task *t
 	announce(collector, followed, task->header.time);
 	attacher_renew(collector->attacher, tgid);
 	kern_forget_callers(collector->kern, tgid);
-	records_forget_told(collector, tgid);
+	records_forget_objects(collector, tgid);
 	followed->began = task->header.time;
 	followed->missed = 0;
 	followed->late = false;
