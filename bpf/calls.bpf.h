@@ -524,14 +524,13 @@ static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
 	const struct return_instance *armed = task->utask->return_instances;
-	__u64 now;
 
 	if (!RETURN_POPS)
 		return true;
 	for (__u32 i = 0; i < ARMED_MAX && armed && armed->stack < thread->registers.stack; i++) {
 		if (thread->registers.stack - task->sas_ss_sp < task->sas_ss_size && armed->stack < task->sas_ss_sp)
 			return true;
-		if (!read_user(&now, sizeof(now), armed->stack) && now && now == return_trampoline())
+		if (is_returning_there(armed->stack))
 			return true;
 		armed = armed->next;
 	}

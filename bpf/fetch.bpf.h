@@ -214,8 +214,9 @@ __noinline int keys_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	}
 	if (!i)
 		return 0;
-	/* Filled here: the verifier of Linux 6.1 follows each i where the length goes through a function. */
-	size = sizeof(*record) + 8 * i;
+	/* Filled here: the verifier of Linux 6.1 follows each i where the length goes through a function; read back, it is any. */
+	*(volatile __u32 *)&record->length = 8 * i;
+	size = sizeof(*record) + *(volatile __u32 *)&record->length;
 	record->header.kind = XPT_RECORD_STRING;
 	record->header.size = size;
 	record->header.tgid = bpf_get_current_pid_tgid() >> 32;
@@ -225,7 +226,6 @@ __noinline int keys_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	record->spec = spec->index;
 	record->fetch = number;
 	record->truncated = 0;
-	record->length = 8 * i;
 	record->reserved = 0;
 	size &= 511;
 	config = config_get();

@@ -20,6 +20,14 @@ static __always_inline __u64 return_trampoline(void)
 	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
 
+/* Whether the return address at a place of the stack is the trampoline. */
+__noinline int is_returning_there(__u64 stack)
+{
+	__u64 now;
+
+	return !read_user(&now, sizeof(now), stack) && now && now == return_trampoline();
+}
+
 /* Is its return watched? */
 static __always_inline bool frame_returns(const struct xpt_frame *frame)
 {
@@ -39,12 +47,10 @@ static __always_inline bool frame_returns(const struct xpt_frame *frame)
  */
 static __always_inline bool frame_is_on_other_stack(const struct xpt_thread *thread, const struct xpt_frame *frame)
 {
-	__u64 now;
-
 	if (!DECLINES_RETURNS || thread->registers.link || frame->stack >= thread->registers.stack ||
-	    frame->role == XPT_ROLE_OPERATOR || !frame_returns(frame) || read_user(&now, sizeof(now), frame->stack))
+	    frame->role == XPT_ROLE_OPERATOR || !frame_returns(frame))
 		return false;
-	return now && now == return_trampoline();
+	return is_returning_there(frame->stack);
 }
 
 /* Is what begins now on the thread inside an inference that is recorded? */

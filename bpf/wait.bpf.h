@@ -10,8 +10,9 @@
 #include "emit.bpf.h"
 #include "memory.bpf.h"
 
-#define WAIT_TURNS (1 << 23) /* what bpf_loop() takes at most */
-#define WAIT_SPINS 1024
+#define WAIT_TURNS (1 << 23)	    /* what bpf_loop() takes at most */
+#define WAIT_SPINS 64		    /* looks of one turn */
+#define WAIT_READS 16		    /* of a look; the verifier follows each one */
 #define WAIT_QUICK 64		    /* turns that yield each; most answers come during them */
 #define WAIT_YIELD_EVERY 4000000ull /* ns, of one thread that waits for probes */
 #define SIGNAL_KILL 9
@@ -102,23 +103,34 @@ static __always_inline bool stack_is_readable(struct wait *wait)
 	return memory_ask(&wait->stack) == MEMORY_BUSY || wait->stack.faultable;
 }
 
+/* 1: the ticket is answered, or there is no room for answers. */
+static long wait_look(__u32 look, struct wait *wait)
+{
+	__u32 slot = wait->ticket % XPT_WAIT_SLOTS;
+	const __u64 *answer = bpf_map_lookup_elem(&wait_answers, &slot);
+
+	if (!answer)
+		return 1;
+	for (__u32 i = 0; i < WAIT_READS; i++)
+		if ((__s64)(*(volatile const __u64 *)answer - 2 * wait->ticket) >= 0)
+			return 1;
+	return 0;
+}
+
 /* One turn. 1: the wait is over. */
 static long wait_turn(__u32 turn, struct wait *wait)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct xpt_shared *shared = shared_get();
 	const struct xpt_config *config = config_get();
-	__u32 slot = wait->ticket % XPT_WAIT_SLOTS;
-	const __u64 *answer = bpf_map_lookup_elem(&wait_answers, &slot);
 	__u64 now;
 	char byte;
 
-	if (!answer || !shared || !config)
+	if (!shared || !config)
 		return 1;
-	for (__u32 i = 0; i < WAIT_SPINS; i++) {
-		if ((__s64)(*(volatile const __u64 *)answer - 2 * wait->ticket) >= 0)
-			return 1;
-	}
+	/* An answer that the last look of a turn finds is found by the first one of the next turn, too. */
+	if (bpf_loop(WAIT_SPINS, wait_look, wait, 0) < WAIT_SPINS)
+		return 1;
 	if (*(volatile const __u64 *)&shared->gone || *(volatile const __u32 *)&config->capture == XPT_CAPTURE_OFF ||
 	    (task->pending.signal.sig[0] >> (SIGNAL_KILL - 1) & 1))
 		return 1;
