@@ -26,6 +26,9 @@ def need_module():
     """The first test says why there is no module; the others are skipped."""
     if os.path.exists(WHY_NOT):
         raise Skip("the module was not built: see driver.module")
+    with contextlib.suppress(FileNotFoundError), open("/sys/kernel/security/lockdown", encoding="ascii") as file:
+        if "[none]" not in file.read() and not loaded():
+            raise Skip("the kernel is locked down, and the module is not signed")
 
 
 def loaded():
