@@ -20,9 +20,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 INSIDE = "xputrace"  # the build tree in the root file system
 
 # What the tests and the start script call; all of it is copied with the libraries it needs.
-PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
+PROGRAMS = """sh apparmor_parser bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
     mv nm ps readelf rm rmdir rmmod setarch setpriv setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
-OPTIONAL = {"strace"}
+OPTIONAL = {"apparmor_parser", "strace"}
 # Where they are for another architecture.
 PACKAGES = """bash binutils bpftool busybox-static coreutils dash grep kmod mount procps python3-minimal
     libpython3-stdlib strace util-linux""".split()

@@ -184,6 +184,10 @@ ARM64 = ARM64_ALWAYS + """standins.plain_entries[[]cuda] standins.threads[[]cuda
     driver.time driver.events driver.killed inspect.driver_types[[]all]""".split()
 
 
+# What is tested in machines that are set up in other ways.
+MATRIX = ["setup.*", "loads.pairs", "standins.threads[[]cuda]", "agent.container", "drivers.table", "continuous.whole[[]cuda]", "hotplug.*",
+          "kernel.unharmed"]
+
 # How machines may be set up: CPUs, words of the kernel's command line; tests that are made in place of MATRIX.
 SETUPS = {
     "cpus-1": (1, (), None),
@@ -195,11 +199,9 @@ SETUPS = {
     "cgroup-1": (2, ("xputrace.cgroup=1",), None),
     "integrity": (2, ("lockdown=integrity",), None),
     "confidentiality": (2, ("lockdown=confidentiality",), ["setup.*", "lockdown.confidentiality"]),
-    "apparmor": (2, ("security=apparmor", "apparmor=1"), None),
+    "apparmor": (2, ("security=apparmor", "apparmor=1"), MATRIX + ["policy.*"]),
     "selinux": (2, ("security=selinux", "selinux=1", "enforcing=1"), None),
 }
-MATRIX = ["setup.*", "loads.pairs", "standins.threads[[]cuda]", "agent.container", "drivers.table", "continuous.whole[[]cuda]", "hotplug.*",
-          "kernel.unharmed"]
 
 
 class Totals:

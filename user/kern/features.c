@@ -18,7 +18,7 @@
 #include "target/process/process.h"
 #include "target/tracepoint/tracefs.h"
 
-#define INITIAL_PID_NAMESPACE 0xEFFFFFFCu /* inode of /proc/self/ns/pid; fixed by the kernel (PROC_PID_INIT_INO) */
+#define INITIAL_PID_NAMESPACE "pid:[4026531836]" /* fixed by the kernel (PROC_PID_INIT_INO) */
 
 static int try_kernel(char *detail, size_t size)
 {
@@ -95,11 +95,14 @@ static int try_lockdown(char *detail, size_t size)
 
 static int try_namespace(char *detail, size_t size)
 {
-	struct stat status;
+	/* The link is read, not followed: profiles of AppArmor refuse what is on no file system. */
+	char name[32];
+	ssize_t length = readlink("/proc/self/ns/pid", name, sizeof(name) - 1);
 
-	if (stat("/proc/self/ns/pid", &status))
+	if (length < 0)
 		return -errno;
-	if (status.st_ino == INITIAL_PID_NAMESPACE)
+	name[length] = '\0';
+	if (!strcmp(name, INITIAL_PID_NAMESPACE))
 		return 0;
 	snprintf(detail, size, "in a PID namespace of its own");
 	return -EXDEV;
@@ -279,7 +282,7 @@ bool feature_is_silent(const struct feature *feature)
 void feature_advice(const struct feature *feature, int error, char *text, size_t size)
 {
 	if (error && (error == -EPERM || error == -EACCES || capabilities_missing(feature->capabilities)) &&
-	    feature->capabilities)
+	    (feature->capabilities || feature_is_silent(feature)))
 		capabilities_explain(feature->capabilities, text, size);
 	else if (error == -ESRCH && feature->need == FEATURE_ONE_OF) /* of libbpf, when it has found no kernel types */
 		snprintf(text, size, "see btf");

@@ -4,12 +4,14 @@
 import csv
 import os
 import re
+import shutil
 import signal
 import time
 
 import accelerator
 from devices import check
-from harness import (SLOW, XPUTRACE, Process, Recorder, Skip, Trace, compare, run, run_entries, scratch, standin, wait_until)
+from harness import (SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, compare, run, run_entries, scratch, standin,
+                     wait_until, workload_path)
 from recordings import Recording
 
 CPU = 1  # the one that goes
@@ -39,6 +41,55 @@ def test_machine(options):
         assert "[%s]" % kind in read("/sys/kernel/security/lockdown"), read("/sys/kernel/security/lockdown")
     elif kind in ("apparmor", "selinux"):
         assert kind in read("/sys/kernel/security/lsm").split(","), read("/sys/kernel/security/lsm")
+
+
+# ---- policies ----
+
+# "container" is what container runtimes have for all that they start: programs with one profile may look at each other.
+PROFILES = """
+profile target { file, signal, network, deny ptrace, deny /proc/*/mem rw, }
+profile container flags=(attach_disconnected, mediate_deleted) { file, signal, network, mount, umount, unix, capability, ptrace peer=container, }
+profile strict { file, signal, network, mount, umount, unix, capability, ptrace peer=strict, }
+profile no-ptrace { file, signal, network, mount, umount, unix, capability, }
+profile no-bpf { file, signal, network, mount, umount, unix, ptrace, capability, deny capability bpf, deny capability sys_admin, }
+"""
+
+
+def confined(profile):
+    """The beginning of a command that the profile is enforced on. "": none."""
+    path = os.path.join(scratch(), "profiles")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(PROFILES)
+    if not shutil.which("apparmor_parser"):
+        raise Skip("there is no apparmor_parser")
+    result = run(["apparmor_parser", "--replace", "--skip-cache", path])
+    assert result.status == 0, result.stderr
+    return ["sh", "-c", 'echo "exec %s" >/proc/self/attr/exec && exec "$@"' % profile, "sh"] if profile else []
+
+
+def profile_of(pid):
+    return read("/proc/%d/attr/current" % pid).strip()
+
+
+def test_target(target, collector):
+    """A target with a profile is traced as others are: by a collector without one, though it may be traced by nobody, and in a container by
+    one in another container."""
+    workload = Workload(confined(target) + [workload_path("workload"), "nrt", "--wait-for-go", "--calls", "40", "--threads", "2"])
+    assert profile_of(workload.pid) == target + " (enforce)", profile_of(workload.pid)
+    recorder = Recorder("--why", "--stacks", "-p", workload.pid, prefix=confined(collector))
+    assert profile_of(recorder.pid) == (collector + " (enforce)" if collector else "unconfined"), profile_of(recorder.pid)
+    workload.go()
+    compare("nrt", workload.results(), recorder.finish())
+
+
+def test_collector(profile, reason):
+    """A collector that a profile keeps from something says so, and the target is as it was."""
+    workload = standin("nrt", "--calls", "40")
+    recorder = Recorder("-p", workload.pid, wait=False, prefix=confined(profile))
+    assert recorder.wait() == 1, recorder.stderr
+    assert reason in recorder.stderr, recorder.stderr
+    workload.go()
+    assert workload.results(), "the target has come to harm"
 
 
 # ---- CPUs that go and come ----
@@ -305,4 +356,9 @@ def discover(options):
         return []
     tests = [("hotplug." + function.__name__[5:], function, (options,)) for function in (
         test_counts, test_back, test_first, test_interval, test_readings, test_device)]
+    if options["setup"] == "apparmor":
+        tests += [("policy.target[%s/%s]" % each, test_target, each)
+                  for each in (("target", ""), ("container", "container"), ("strict", "strict"))]
+        tests += [("policy.collector[%s]" % each[0], test_collector, each)
+                  for each in (("no-ptrace", "security module"), ("no-bpf", "missing CAP_BPF"))]
     return [("setup.machine", test_machine, (options,))] + tests

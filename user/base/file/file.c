@@ -115,7 +115,7 @@ int file_standard_output(void)
 
 int file_mount_detached(const char *type)
 {
-	int context = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC), mount = -1, error;
+	int context = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC), mount = -1, folder, error;
 
 	if (context < 0)
 		return -errno;
@@ -124,5 +124,10 @@ int file_mount_detached(const char *type)
 				     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	error = errno;
 	close(context);
-	return mount < 0 ? -error : mount;
+	if (mount < 0)
+		return -error;
+	folder = openat(mount, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	error = errno;
+	close(folder < 0 ? mount : folder);
+	return folder < 0 ? -error : mount;
 }

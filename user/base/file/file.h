@@ -32,8 +32,8 @@ int file_standard_output(void);
 
 /*
  * Mounts a file system of the kernel's own (tracefs) read-only where no mount namespace shows it. A descriptor of its
- * root folder, for openat(); the last descriptor unmounts it. -EPERM: CAP_SYS_ADMIN is needed; -ENODEV: the kernel has
- * no such file system; -ENOSYS.
+ * root folder, for openat(); the last descriptor unmounts it. -EPERM: CAP_SYS_ADMIN is needed; -EACCES: a profile of AppArmor
+ * refuses what is mounted nowhere; -ENODEV: the kernel has no such file system; -ENOSYS.
  */
 int file_mount_detached(const char *type);
 

@@ -569,6 +569,9 @@ static bool look_up(struct driver_tracer *tracer, size_t driver, int *error)
 
 	driver_events_free(&follow->events);
 	*error = driver_events_find(&tracer->tracefs, tracer->drivers->items[driver], &follow->events);
+	if (*error && !error_is_shortage(*error))
+		log_error(&tracer->collector->log, "cannot read the tracepoints of driver %s: %s",
+			  tracer->drivers->items[driver]->name, strerror(-*error));
 	return !*error && follow->events.found;
 }
 
