@@ -50,6 +50,17 @@ def run_one(name, function):
     return result
 
 
+def remove_scratch():
+    """With what podman leaves mounted in it."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+        mounted = [line.split()[1] for line in file]
+    for path in reversed(mounted):
+        if path.startswith(SCRATCH + "/"):
+            subprocess.run(["umount", path], check=True)
+    if os.path.exists(SCRATCH):
+        shutil.rmtree(SCRATCH)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-k", default="*", help="only tests whose name contains this, or is matched by it")
@@ -59,12 +70,12 @@ def main():
     if options.list:
         print("\n".join(name for name, _ in chosen))
         return 0
-    shutil.rmtree(SCRATCH, ignore_errors=True)
+    remove_scratch()
     os.makedirs(SCRATCH)
     results = [run_one(name, function) for name, function in chosen]
     counts = [results.count(kind) for kind in ("passed", "failed", "skipped")]
     if not counts[1]:
-        shutil.rmtree(SCRATCH)
+        remove_scratch()
     print("%d passed, %d failed, %d skipped" % tuple(counts))
     return 0 if results and not counts[1] else 1
 

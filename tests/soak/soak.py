@@ -9,7 +9,8 @@ round, when all targets have ended, what they have counted themselves is compare
 exactly, and descriptors, threads, links and entries of maps must be what they were behind the first round.
 
 Memory: a line through the samples behind the warm-up, by least squares. It fails where the growth per hour exceeds LIMIT by
-more than its noise (two standard errors): a single sample says nothing. Fails with what has grown, and prints tables,
+more than its noise (two standard errors): a single sample says nothing. It is that of anonymous memory: pages of the program and its
+libraries, most of what is resident, go and come with the memory that the machine has free. Fails with what has grown, and prints tables,
 also as Markdown.
 """
 
@@ -408,16 +409,17 @@ def growth(samples, what, warm_up):
     return slope, 2 * error
 
 
-COLUMNS = ("collector", "resident MiB at the begin, behind the warm-up, at the end", "growth MiB/h", "descriptors", "threads", "links", "% of a core")
+COLUMNS = ("collector", "resident MiB at the begin, behind the warm-up, at the end", "anonymous MiB", "growth MiB/h", "descriptors", "threads", "links", "% of a core")
 
 
 def rows(watched, warm_up):
     for one in watched:
         samples = one.samples
         warm = next((sample for sample in samples if sample["seconds"] >= warm_up), samples[-1])
-        grown = growth(samples, "resident_kb", warm_up)
+        grown = growth(samples, "anonymous_kb", warm_up)
         cpu = (samples[-1]["cpu_seconds"] - samples[0]["cpu_seconds"]) / max(samples[-1]["seconds"] - samples[0]["seconds"], 1)
-        yield (one.name, ", ".join("%.1f" % (sample["resident_kb"] / 1024) for sample in (samples[0], warm, samples[-1])),
+        yield (one.name, *(", ".join("%.1f" % (sample[what] / 1024) for sample in (samples[0], warm, samples[-1]))
+                           for what in ("resident_kb", "anonymous_kb")),
                "%.2f ± %.2f" % tuple(value / 1024 for value in grown) if grown else "-",
                *("%d to %d" % (min(values), max(values)) for values in ([sample[what] for sample in samples]
                                                                         for what in ("descriptors", "threads", "links"))),
@@ -498,7 +500,7 @@ def soak(seconds, every, output, tell):
         one.stop()
     check_figures(watched[0], made)
     for one in watched:
-        grown = growth(one.samples, "resident_kb", warm_up)
+        grown = growth(one.samples, "anonymous_kb", warm_up)
         assert not grown or (grown[0] - grown[1]) / 1024 <= LIMIT, "the memory of %s grows by %.2f MiB an hour, ± %.2f" % (
             one.name, grown[0] / 1024, grown[1] / 1024)
     print("%d processes, %d inferences, %d saved files" % (made.processes, sum(made.inferences.values()), watched[2].saved))

@@ -156,7 +156,7 @@ static void request_save(struct xpt_continuous *continuous, struct control_reque
 	else
 		error = save_create(&options, &save, reason);
 	if (!error) {
-		snprintf(save->reason, sizeof(save->reason), "as somebody asked for");
+		snprintf(save->reason, sizeof(save->reason), "on request");
 		save->request = request;
 		error = saves_ask(continuous, save);
 		if (error) {
