@@ -512,8 +512,10 @@ static int poll_counters(struct counters_context *counters)
 	counters->values = values;
 	counters->time = clock_monotonic();
 	xpt_counters_poll(counters->session, values, sizeof(*values));
-	for (size_t i = 0; i < counters->names.count; i++)
+	for (size_t i = 0; i < counters->names.count; i++) {
+		counters->time = values[i].time > counters->time ? values[i].time : counters->time;
 		counters->seen[i] |= values[i].flags & XPT_COUNTER_OFFLINE;
+	}
 	return 0;
 }
 
