@@ -300,8 +300,8 @@ class Stream(Watched):
         if self.process.child.poll() is None:
             return None
         with open(self.summary, encoding="utf-8") as file:
-            return [sum_by_runtime((one["runtime"], one[what]) for one in json.load(file)["programs"])
-                    for what in ("inferences", "recorded", "lost")]
+            programs = json.load(file)["programs"]
+        return [sum_by_runtime((one["runtime"], one[what]) for one in programs) for what in ("inferences", "recorded", "lost")]
 
 
 class Agent(Watched):
