@@ -303,7 +303,7 @@ def check_whole(captured, made, given, kept=True):
     assert one["size"] == given.size and not load.get("missing"), (load, one)
     assert (captured.path_of(load) is not None) == kept, (load, one)
     if made["status"] == 0:
-        assert int(load.get("handle", "0"), 16) == int(made["handle"], 16), (
+        assert "handle" in load and int(load["handle"], 16) == int(made["handle"], 16), (
             load, made, len(captured.loads()), {name: value for name, value in captured.index.items() if name not in ("loads", "objects")})
     assert bool(load.get("status", 0)) == bool(made["status"]), (load, made)
     return load
