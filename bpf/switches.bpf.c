@@ -14,6 +14,15 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+#define TASK_STOPPED_BIT 4 /* of a task's state */
+#define TASK_TRACED_BIT 8
+
+#ifdef __TARGET_ARCH_arm64
+#define CALL_RESTART 128 /* restart_syscall */
+#else
+#define CALL_RESTART 219
+#endif
+
 /* By the number of the system call that the thread blocked in. */
 static __always_inline __u8 reason_of_call(__s32 number)
 {
@@ -90,11 +99,21 @@ static __always_inline __s32 call_number(struct task_struct *task)
 #endif
 }
 
-/* It is in no system call when it meets a page that is not there. */
-static __always_inline __u8 reason_of(struct task_struct *task, __s32 call)
+/* Whether the kernel goes on with a call of this kind by restart_syscall, after a signal that stopped the thread, for example. */
+static __always_inline bool is_restarted(__s32 call)
+{
+	__u8 reason = reason_of_call(call);
+
+	return reason == XPT_OFF_CPU_FUTEX || reason == XPT_OFF_CPU_POLL || reason == XPT_OFF_CPU_SLEEP;
+}
+
+/* It is in no system call when it meets a page that is not there. A thread that is stopped, or traced, is so in any call. */
+static __always_inline __u8 reason_of(struct task_struct *task, __s32 call, unsigned int state)
 {
 	__u8 reason;
 
+	if (state & (TASK_STOPPED_BIT | TASK_TRACED_BIT))
+		return XPT_OFF_CPU_OTHER;
 	if (call < 0)
 		return XPT_OFF_CPU_FAULT;
 	reason = reason_of_call(call);
@@ -133,12 +152,16 @@ static __always_inline void name_read(char *name, const struct task_struct *task
 }
 
 static __always_inline void leave(struct xpt_record_off_cpu *record, struct task_struct *task, struct task_struct *next,
-				  bool preempted, __u64 now)
+				  bool preempted, unsigned int state, __u64 now)
 {
+	__s32 call = call_number(task);
+
 	record->start = now;
 	record->woken = preempted ? now : 0;
-	record->syscall = call_number(task);
-	record->reason = preempted ? XPT_OFF_CPU_PREEMPTED : reason_of(task, record->syscall);
+	/* The call that is restarted has been seen before, unless the thread had not left the CPU in it. */
+	if (call != CALL_RESTART || !is_restarted(record->syscall))
+		record->syscall = call;
+	record->reason = preempted ? XPT_OFF_CPU_PREEMPTED : reason_of(task, record->syscall, state);
 	record->interrupt = 0;
 	record->waker_tgid = record->waker_tid = 0;
 	record->stacked = stacks_second && stack_is_due_now(task, preempted, now);
@@ -167,7 +190,7 @@ int BPF_PROG(task_switch, bool preempt, struct task_struct *prev, struct task_st
 
 	if (record) {
 		now = bpf_ktime_get_ns();
-		leave(record, prev, next, preempt || !prev_state, now);
+		leave(record, prev, next, preempt || !prev_state, prev_state, now);
 	}
 	record = off_cpu_of(next);
 	if (record && record->start)

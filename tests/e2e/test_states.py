@@ -165,6 +165,9 @@ def test_why(link):
                 assert same >= 0.9 * blocked, what
             if name in ("sleep", "poll"):
                 assert longest.args["woken_by"] == "interrupt", what
+            if name == "stopped":
+                assert [span.name for span in spans if span.dur > 10000] == ["sleep", "other", "sleep"], what
+                assert {span.args["syscall"] for span in spans if span.name == "sleep"} <= {35, 101, 115, 230}, what
             if name == "futex":
                 waker = longest.args["woken_by"]
                 assert waker["name"] == "states" and waker["pid"] == event["pid"] and waker["tid"] != event["tid"], what

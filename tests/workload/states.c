@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program whose inferences do one thing each: run, sleep, are preempted, wait for a lock, read from a disk... It measures
+ * A program whose inferences do one thing each: run, sleep, are preempted, stopped, wait for a lock, read from a disk... It measures
  * itself what its thread did, around each, as the kernel reports it to every thread:
  *
  *	states [REPEAT]
@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ struct activity {
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int wanted, competing;
-static int first_cpu, second_cpu = -1, file = -1, written = -1, schedstat;
+static int first_cpu, second_cpu = -1, file = -1, written = -1, schedstat, stopper;
 static char *piece;
 
 static unsigned long long now(clockid_t clock)
@@ -81,6 +82,14 @@ static int spin(void)
 static int nap(void)
 {
 	return usleep(25000);
+}
+
+/* Another process stops this one for 20 ms and lets it continue, while it sleeps. */
+static int nap_stopped(void)
+{
+	const struct timespec nap = { .tv_nsec = 60 * (long)MS };
+
+	return write(stopper, "", 1) != 1 || nanosleep(&nap, NULL);
 }
 
 /* Beside a thread on the same CPU that only spins. */
@@ -161,7 +170,7 @@ static int migrate(void)
 static const struct activity activities[] = {
 	{ "spin", spin },	 { "sleep", nap },	    { "compete", compete }, { "futex", lock },
 	{ "poll", wait_poll },	 { "direct", read_direct }, { "touch", touch },	    { "migrate", migrate },
-	{ "fault", read_pages }, { "ioctl", call_ioctl },
+	{ "fault", read_pages }, { "ioctl", call_ioctl },   { "stopped", nap_stopped },
 };
 
 /* The inference of a program. */
@@ -202,6 +211,19 @@ static void *compete_beside(void *unused)
 			;
 	}
 	return unused;
+}
+
+static void stop_parent(int requests)
+{
+	const pid_t parent = getppid();
+	char request;
+
+	while (read(requests, &request, 1) == 1) {
+		usleep(20000);
+		kill(parent, SIGSTOP);
+		usleep(20000);
+		kill(parent, SIGCONT);
+	}
 }
 
 static unsigned long long read_waited(void)
@@ -276,7 +298,17 @@ int main(int count, char **arguments)
 {
 	int repeat = count > 1 ? atoi(arguments[1]) : 1;
 	pthread_t holder, beside;
+	int requests[2];
+	pid_t child;
 
+	if (pipe(requests) || (child = fork()) < 0)
+		die("fork");
+	if (!child) {
+		close(requests[1]);
+		stop_parent(requests[0]);
+		return 0;
+	}
+	stopper = requests[1];
 	prepare();
 	if (pthread_create(&holder, NULL, hold, NULL) || pthread_create(&beside, NULL, compete_beside, NULL))
 		die("pthread_create");
