@@ -204,10 +204,10 @@ struct xpt_recording_options {
 	 * How much CPU time tracing may take, that which it adds to the targets together with the collector's own: in percent of the CPU
 	 * time of the targets, XPT_BUDGET_MIN to XPT_BUDGET_MAX; 0 or XPT_BUDGET_NONE: as much as it takes. It is measured while the
 	 * recording runs. Beyond the budget first fewer inferences of the most expensive programs are recorded, then operators are not
-	 * traced, then the most expensive functions are detached for a while; well below it, the same is taken back. Totals
-	 * stay exact while a function is attached; calls of one that is detached are not counted. Every change is an event of
-	 * the recording and a line of the summary, with what tracing took before it. Targets that use less count for a tenth of a core and
-	 * 20 ms a second for each process, all together at most for one core.
+	 * traced, then the most expensive functions are detached for a while, last those by whose calls inferences are counted; well
+	 * below it, the same is taken back. Totals stay exact while a function is attached; calls of one that is detached are not
+	 * counted. Every change is an event of the recording and a line of the summary, with what tracing took before it. Targets that
+	 * use less count for a tenth of a core and 20 ms a second for each process, all together at most for one core.
 	 */
 	double budget;
 

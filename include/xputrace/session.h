@@ -149,6 +149,8 @@ struct xpt_session_status {
 	 * collects, and that of the targets, the added one included. All 0: there is no budget.
 	 */
 	uint64_t added_time, collector_time, targets_time;
+	/* Functions that the budget has detached for now, of each process apart: their calls are not counted. */
+	unsigned int suspended;
 };
 /* Fills in as much of status as its size covers. -EINVAL: it has none. */
 XPT_API int xpt_session_status(struct xpt_session *session, struct xpt_session_status *status);

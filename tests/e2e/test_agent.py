@@ -15,7 +15,7 @@ import urllib.parse
 import urllib.request
 
 from devices import check, covered
-from harness import (SLOW, WAITING, XPUTRACE, Process, Skip, Workload, cases, has_tracepoint, need, run, scratch, standin,
+from harness import (SLOW, WAITING, XPUTRACE, Process, Skip, Workload, alone, cases, has_tracepoint, need, run, scratch, standin,
                      wait_until, workload_path)
 from reports import made_by, write_names
 from test_tokens import PATIENT, batches
@@ -208,6 +208,19 @@ def test_tokens():
         check_histograms(samples, metric)
         assert samples[metric + "_count"][0][1] == sum(getattr(batch, name) is not None for batch in listed)
     promtool("check", "metrics", text=text)
+
+
+@alone("what tracing takes decides what is traced")
+def test_suspended():
+    """Functions that the budget detaches are in a metric."""
+    def suspended(agent):
+        return sum(value for _, value in agent.samples()["xputrace_functions_suspended"])
+
+    workload = standin("nrt", "--calls", 4000, "--rate", 2000)
+    with watching("--budget", "1", pids=[workload.pid]) as agent:
+        workload.go()
+        wait_until(lambda: suspended(agent) > 0, "functions are detached")
+        workload.results()
 
 
 def test_overflow_and_names():

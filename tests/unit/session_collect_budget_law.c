@@ -274,6 +274,14 @@ Test(session_collect_budget_law, the_collector_alone_is_nothing_to_leave_out_for
 	begin(&target, 2);
 	seconds(&target, 30);
 	cr_assert_not(target.site[0].suspended);
+	/* What is too much beside it is suspended, and resumed when it is less. */
+	target.others = 1;
+	target.other[0] = 2e6;
+	seconds(&target, 30);
+	cr_assert(target.site[1].suspended && !target.site[0].suspended);
+	target.other[0] = 1e5;
+	seconds(&target, 30);
+	cr_assert_not(target.site[1].suspended);
 }
 
 /* 100 processes that do next to nothing: what they cost is small, and nothing is left out of it; but not without end. */
@@ -325,4 +333,52 @@ Test(session_collect_budget_law, a_short_time_says_little_of_a_program)
 		law_step(&law, &input, false);
 	for (size_t i = 0; i < 100; i++)
 		cr_assert_gt(programs[i].factor, 100, "a second does: %u", programs[i].factor);
+}
+
+/* A sample in many seconds says more than a function that is not counted. */
+Test(session_collect_budget_law, programs_with_few_calls_are_sampled)
+{
+	struct target target = {
+		.cores = 0.09, .programs = 1000, .trap = 8000, .sample = 16000, .idle = 2e6, .site[0].counted = true
+	};
+	double cost, recorded = 0;
+
+	begin(&target, 2);
+	target.law.processes = 100;
+	for (size_t i = 0; i < target.programs; i++)
+		target.calls[i] = 1;
+	cost = seconds(&target, 60) * target.cores * CORE;
+	cr_assert(!target.site[0].suspended, "inferences are counted");
+	cr_assert(cost <= 0.02 * CORE && cost >= 0.7 * 0.02 * CORE, "%g ns a second", cost);
+	for (size_t i = 0; i < target.programs; i++)
+		recorded += 1.0 / target.program[i].factor;
+	cr_assert(recorded > 300 && recorded < 600, "%g a second", recorded);
+}
+
+Test(session_collect_budget_law, what_inferences_are_counted_by_is_suspended_last)
+{
+	struct target target = {
+		.cores = 1, .programs = 1, .calls = { 1000 }, .trap = 8000, .others = 3, .other = { 7e6, 6e6, 5e6 }
+	};
+
+	target.site[0].counted = true;
+	begin(&target, 2);
+	seconds(&target, 5);
+	cr_assert(!target.site[0].suspended && target.site[1].suspended);
+	target.trap = 25000;
+	seconds(&target, 5);
+	for (size_t i = 0; i <= target.others; i++)
+		cr_assert(target.site[i].suspended, "%zu", i);
+	/* There is room for two of them, then for all at once. */
+	target.trap = 8000;
+	target.other[0] = target.other[1] = target.other[2] = 8.5e6;
+	for (unsigned int second_now = 0; second_now < 400 && target.site[0].suspended; second_now++)
+		second(&target);
+	cr_assert(!target.site[0].suspended &&
+		  target.site[1].suspended + target.site[2].suspended + target.site[3].suspended == 2);
+	target.other[0] = target.other[1] = target.other[2] = 1e6;
+	target.changes = 0;
+	for (unsigned int second_now = 0; second_now < 400 && !target.changes; second_now++)
+		second(&target);
+	cr_assert(!target.site[1].suspended && !target.site[2].suspended && !target.site[3].suspended);
 }

@@ -168,8 +168,8 @@ static int migrate(void)
 }
 
 static const struct activity activities[] = {
-	{ "spin", spin },	 { "sleep", nap },	    { "compete", compete }, { "futex", lock },
-	{ "poll", wait_poll },	 { "direct", read_direct }, { "touch", touch },	    { "migrate", migrate },
+	{ "spin", spin },	 { "sleep", nap },	    { "compete", compete },	{ "futex", lock },
+	{ "poll", wait_poll },	 { "direct", read_direct }, { "touch", touch },		{ "migrate", migrate },
 	{ "fault", read_pages }, { "ioctl", call_ioctl },   { "stopped", nap_stopped },
 };
 

@@ -667,6 +667,9 @@ static void render_session(const struct agent_metrics *metrics, struct expositio
 		   (double)(status->added_time + status->collector_time) / 1e9, since);
 	render_one(to, "xputrace_traced_cpu_seconds", "seconds", "CPU time of the traced processes.",
 		   (double)status->targets_time / 1e9, since);
+	render_one(to, "xputrace_functions_suspended", NULL,
+		   "Functions that the budget has detached for now, of each process: their calls are not counted.",
+		   status->suspended, 0);
 }
 
 static void render_agent(const struct agent_metrics *metrics, struct exposition *to)

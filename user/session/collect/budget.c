@@ -20,8 +20,7 @@
 #define LOOK_SHARE 0.05 /* part of the budget that this may take */
 #define LOOK_MIN 2e-3	/* s */
 #define LOOK_MAX 0.2
-#define IDLE_FIRST 2e6	 /* ns a second, before it is known */
-#define RECORD_FIRST 300 /* ns, likewise */
+#define IDLE_FIRST 2e6 /* ns a second, before it is known */
 
 /* ---- what has changed ---- */
 
@@ -136,7 +135,7 @@ static void look_at(struct budget *budget, struct attached *attached, __u64 now)
 		load->begun = clock_monotonic();
 		load->until = load->begun + (__u64)(fmin(fmax(seconds, LOOK_MIN), LOOK_MAX) * 1e9);
 	} else if (load->until && now >= load->until) {
-		load->cost = budget_note_hits(budget, attached) * 1e9 / (double)(now - load->begun);
+		load->cost = budget_note_cost(budget, attached) * 1e9 / (double)(now - load->begun);
 		load->known = true;
 		load->until = 0;
 		attacher_suspend(collector->attacher, attached);
@@ -179,7 +178,7 @@ static double collect_sites(struct budget *budget, struct window *window)
 			continue;
 		}
 		if (!attached->load.since) {
-			cost = budget_note_hits(budget, attached);
+			cost = budget_note_cost(budget, attached);
 			attached->load.cost = cost / input->seconds;
 			input->sites += attached->load.cost;
 		}
@@ -189,6 +188,7 @@ static double collect_sites(struct budget *budget, struct window *window)
 		input->site[input->site_count++] = (struct law_site){
 			.cost = attached->load.cost,
 			.known = attached->load.known,
+			.counted = XPT_ROLES_COUNTED >> attacher_role(collector->attacher, attached) & 1,
 			.suspended = attached->load.since,
 		};
 	}
@@ -258,6 +258,7 @@ static void end_window(struct budget *budget, __u64 now, bool urgent)
 	struct law_input *input = &window.input;
 	size_t sites, programs = budget_visit_programs(budget, seconds);
 	double samples = budget_samples(budget), targets = budget_targets_time(budget), before = budget->added;
+	double collecting, apart;
 	enum law_change change;
 
 	budget_note_coldness(budget);
@@ -267,9 +268,11 @@ static void end_window(struct budget *budget, __u64 now, bool urgent)
 	window.attached = calloc(sites ?: 1, sizeof(*window.attached));
 	if (input->programs && input->site && window.attached) {
 		collect_programs(budget, input);
+		collecting = budget_collecting(budget, seconds, cpu);
+		apart = budget_note_apart(budget);
 		operators = collect_sites(budget, &window);
 		note_operators(budget, input, operators);
-		input->samples = samples / seconds + budget_collecting(budget, seconds, cpu, urgent);
+		input->samples = fmax(0, samples + collecting - apart) / seconds;
 		input->idle = budget->idle;
 		budget->added += samples;
 		budget->targets += targets;
@@ -284,6 +287,8 @@ static void end_window(struct budget *budget, __u64 now, bool urgent)
 	free(window.attached);
 	memcpy(budget->spec_calls, collector->spec_calls,
 	       collector->registry->spec_count * sizeof(*budget->spec_calls));
+	memcpy(budget->spec_apart, collector->spec_apart,
+	       collector->registry->spec_count * sizeof(*budget->spec_apart));
 	budget->cpu = cpu;
 	budget->window = now;
 }
@@ -300,8 +305,10 @@ void budget_look(struct budget *budget)
 	if (now < budget->tick && run.stepped == budget->stepped)
 		return;
 	/* Of the thread that collects, which this is. */
-	if (!budget->tick)
+	if (!budget->tick) {
 		budget->cpu = budget->cpu_at_start = budget_collector_time();
+		budget->drain_time = budget->collector->drain_time;
+	}
 	budget->tick = now + TICK;
 	budget->stepped = run.stepped;
 	budget->law.processes = budget->collector->followed_map.count;
@@ -324,16 +331,17 @@ int budget_create(struct collector *collector, struct budget **result)
 	if (!budget)
 		return -ENOMEM;
 	budget->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*budget->spec_calls));
-	if (!budget->spec_calls) {
-		free(budget);
+	budget->spec_apart = calloc(collector->registry->spec_count ?: 1, sizeof(*budget->spec_apart));
+	budget->apart_cost = calloc(collector->registry->spec_count ?: 1, sizeof(*budget->apart_cost));
+	link_init(&budget->programs);
+	link_init(&budget->totals);
+	if (!budget->spec_calls || !budget->spec_apart || !budget->apart_cost) {
+		budget_free(budget);
 		return -ENOMEM;
 	}
 	budget->collector = collector;
 	budget->law.share = collector->options.budget / 100;
 	budget->idle = IDLE_FIRST;
-	budget->record_cost = RECORD_FIRST;
-	link_init(&budget->programs);
-	link_init(&budget->totals);
 	*result = budget;
 	return 0;
 }
@@ -379,5 +387,7 @@ void budget_free(struct budget *budget)
 	map_free(&budget->program_map);
 	map_free(&budget->total_map);
 	free(budget->spec_calls);
+	free(budget->spec_apart);
+	free(budget->apart_cost);
 	free(budget);
 }

@@ -8,7 +8,11 @@
 #include "session/attach/attached.h"
 #include "session/collect/budget_private.h"
 
-#define RECORDS_MIN 1000 /* in a window, for a result */
+#define RECORDS_MIN 100	 /* in the latest windows, for a result */
+#define RECORD_FIRST 300 /* ns, before there is one */
+#define WINDOW_MIN 0.25	 /* s, to know what else the collector does */
+#define IDLE_RISE 1.1	 /* times as much in a window, at most */
+#define FORGETTING 0.8	 /* of sums, in each window */
 #define RUNS_MIN 16	 /* that were timed, for a result */
 #define COLD_MAX 1.5	 /* caches can be colder than those of the measurement at start */
 #define LISTED_MAX 20	 /* targets and sites in the closing figures */
@@ -64,6 +68,12 @@ static double record_cost_of(const struct budget *budget, const struct xpt_spec 
 	if (XPT_ROLES_COUNTED >> spec->role & 1)
 		extra += counter_sampler_slots(collector->counter_sampler) * (double)COUNTER_SLOT_COST;
 	return fmax(0, extra);
+}
+
+/* ns that the collector takes for a record. */
+static double collecting_cost(const struct budget *budget)
+{
+	return budget->records >= RECORDS_MIN ? budget->time / budget->records : RECORD_FIRST;
 }
 
 /* ---- warm or cold: how long BPF programs run ---- */
@@ -309,6 +319,43 @@ double budget_samples(const struct budget *budget)
 	return cost;
 }
 
+double budget_note_apart(struct budget *budget)
+{
+	const struct collector *collector = budget->collector;
+	size_t count, specs = collector->registry->spec_count;
+	const struct attached *all = attacher_loads(collector->attacher, &count);
+	double cost = 0, *hits = calloc(specs ?: 1, sizeof(*hits));
+
+	if (!hits)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		if (all[i].sites->spec < specs)
+			hits[all[i].sites->spec] += (double)(kern_hits(collector->kern, all[i].load.counter) -
+							     all[i].load.hits);
+	for (size_t i = 0; i < specs; i++) {
+		double records = (double)(collector->spec_apart[i] - budget->spec_apart[i]), took;
+
+		if (!(hits[i] > 0)) /* what is recorded late had its hit before */
+			continue;
+		took = records *
+		       (record_cost_of(budget, &collector->registry->specs[i]->wire) + collecting_cost(budget));
+		budget->apart_cost[i] = took / hits[i];
+		cost += took;
+	}
+	free(hits);
+	return cost;
+}
+
+double budget_note_cost(struct budget *budget, struct attached *attached)
+{
+	__u64 before = attached->load.hits;
+	double cost = budget_note_hits(budget, attached);
+
+	if (attached->sites->spec < budget->collector->registry->spec_count)
+		cost += (double)(attached->load.hits - before) * budget->apart_cost[attached->sites->spec];
+	return cost;
+}
+
 static __u64 records_in_window(const struct budget *budget)
 {
 	const struct collector *collector = budget->collector;
@@ -319,24 +366,26 @@ static __u64 records_in_window(const struct budget *budget)
 	return records;
 }
 
-/* ns a second that the collector takes for records. Of a short time it is what they took before: there is other work now and then. */
-double budget_collecting(struct budget *budget, double seconds, __u64 cpu, bool urgent)
+double budget_collecting(struct budget *budget, double seconds, __u64 cpu)
 {
-	double records = (double)records_in_window(budget), all = (double)(cpu - budget->cpu) / seconds;
+	const struct collector *collector = budget->collector;
+	double records = (double)records_in_window(budget), time = (double)(collector->drain_time - budget->drain_time);
+	double rest = fmax(0, (double)(cpu - budget->cpu) - time) / seconds;
 
-	if (!urgent) {
-		budget->idle = fmin(budget->idle * 1.01, all);
-		if (records >= RECORDS_MIN)
-			budget->record_cost = (budget->record_cost + (all - budget->idle) * seconds / records) / 2;
-	}
-	return urgent ? records * budget->record_cost / seconds : all - fmin(budget->idle, all);
+	budget->records = FORGETTING * budget->records + records;
+	budget->time = FORGETTING * budget->time + time;
+	budget->drain_time = collector->drain_time;
+	/* What it does once, to attach and to read names, is no reason to trace less. */
+	if (seconds >= WINDOW_MIN)
+		budget->idle = fmin(budget->idle * IDLE_RISE, (budget->idle + rest) / 2);
+	return records * collecting_cost(budget);
 }
 
 /* ns that tracing has added in this window so far. Suspended probes that are placed for a moment have a part of their own. */
 double budget_cost_so_far(const struct budget *budget)
 {
 	struct collector *collector = budget->collector;
-	double cost = budget_samples(budget) + (double)records_in_window(budget) * budget->record_cost;
+	double cost = budget_samples(budget) + (double)records_in_window(budget) * collecting_cost(budget);
 	size_t count;
 	const struct attached *all = attacher_loads(collector->attacher, &count);
 
@@ -414,11 +463,19 @@ static void divide_added(struct budget *budget)
 
 struct budget_times budget_times(const struct budget *budget)
 {
+	const struct attached *all;
+	struct budget_times times;
+	size_t count;
+
 	if (!budget)
 		return (struct budget_times){ 0 };
-	return (struct budget_times){ .added = (__u64)budget->added,
-				      .collector = budget->cpu - budget->cpu_at_start,
-				      .targets = (__u64)budget->targets };
+	times = (struct budget_times){ .added = (__u64)budget->added,
+				       .collector = budget->cpu - budget->cpu_at_start,
+				       .targets = (__u64)budget->targets };
+	all = attacher_loads(budget->collector->attacher, &count);
+	for (size_t i = 0; i < count; i++)
+		times.suspended += !!all[i].load.since;
+	return times;
 }
 
 void budget_json(struct budget *budget, struct text *json)

@@ -12,6 +12,9 @@
 #define LEAST_PROCESS 2e7
 #define LEAST_MOST 1e9
 #define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
+#define IDLE_COUNTED 0.65     /* the same of what the collector takes in any case: for more, nothing is left out */
+#define SAMPLES_WORTH 0.05    /* the same of room for samples */
+#define FORGETTING 0.8	      /* of sums, in each window */
 #define FEW_FACTOR 16	      /* times the calls seen: an interval is at most that long */
 #define FACTOR_STEP 0.75      /* an interval is lowered only to this part of it or less */
 
@@ -91,18 +94,18 @@ static __u32 factor_for(const struct law_program *program, double fair, double s
 
 	if (!(factor > 1))
 		return 1;
-	/* One a second at least. A few calls in a short time say little of how many a second has. */
-	factor = fmin(factor, fmax(1, fmin(program->calls, FEW_FACTOR * program->calls * seconds)));
+	/* A few calls in a short time say little of how many a second has. */
+	factor = fmin(factor, fmax(1, FEW_FACTOR * program->calls * seconds));
 	return factor < LAW_FACTOR_MAX ? (__u32)factor : LAW_FACTOR_MAX;
 }
 
 /*
  * Sets factors so that samples take as much as is available. lower: those that are too high; else those that are too low. Programs
- * that do not run keep theirs.
+ * that do not run keep theirs. Rather a sample in many seconds than a function that is not even counted.
  */
 static bool set_factors(const struct law *law, const struct law_input *input, double available, bool lower)
 {
-	double fair = law->sample_cost > 0 ? fair_rate(input, available / law->sample_cost) : INFINITY;
+	double fair = law->samples > 0 ? fair_rate(input, available * law->recorded / law->samples) : INFINITY;
 	bool changed = false;
 
 	for (size_t i = 0; i < input->program_count; i++) {
@@ -119,18 +122,30 @@ static bool set_factors(const struct law *law, const struct law_input *input, do
 
 /* ---- less ---- */
 
-/* The most expensive ones, until the rest takes no more than the limit. */
+/* The most expensive one; NULL: none is worth it. */
+static struct law_site *most_expensive(const struct law_input *input, bool counted, double limit)
+{
+	struct law_site *most = NULL;
+
+	for (size_t i = 0; i < input->site_count; i++) {
+		struct law_site *site = &input->site[i];
+
+		if (!site->suspended && site->counted == counted && site->cost >= WORTH_SUSPENDING * limit &&
+		    (!most || site->cost > most->cost))
+			most = site;
+	}
+	return most;
+}
+
+/* The most expensive ones, until the rest takes no more than the limit; those that inferences are counted by come last. */
 static bool suspend_sites(const struct law_input *input, double cost, double limit)
 {
 	bool changed = false;
 
 	while (cost > limit) {
-		struct law_site *most = NULL;
+		struct law_site *most = most_expensive(input, false, limit) ?: most_expensive(input, true, limit);
 
-		for (size_t i = 0; i < input->site_count; i++)
-			if (!input->site[i].suspended && (!most || input->site[i].cost > most->cost))
-				most = &input->site[i];
-		if (!most || most->cost < WORTH_SUSPENDING * limit)
+		if (!most)
 			break;
 		most->suspended = changed = true;
 		cost -= most->cost;
@@ -157,35 +172,45 @@ static enum law_change trace_less(struct law *law, const struct law_input *input
 	}
 	if (cost <= limit || (change && !urgent))
 		return change;
-	/* What the collector takes does not become less by it. */
-	if (suspend_sites(input, cost - input->idle, fmax(aim - input->idle, LAW_KEPT * limit)))
+	if (suspend_sites(input, cost, aim))
 		change = LAW_SITES;
 	return change;
 }
 
 /* ---- more ---- */
 
-/* The one that takes least, if there is room for it. */
-static bool resume_site(const struct law_input *input, double room)
+/* Those that take least and for which there is room, those first that inferences are counted by. */
+static bool resume_sites(const struct law_input *input, double room)
 {
-	struct law_site *least = NULL;
+	struct law_site *next;
+	double placing = room;
+	bool changed = false;
 
-	for (size_t i = 0; i < input->site_count; i++) {
-		struct law_site *site = &input->site[i];
+	do {
+		next = NULL;
+		for (size_t i = 0; i < input->site_count; i++) {
+			struct law_site *site = &input->site[i];
 
-		if (site->suspended && site->known && site->cost <= room && (!least || site->cost < least->cost))
-			least = site;
-	}
-	if (least)
-		least->suspended = false;
-	return least;
+			if (site->suspended && site->known && site->cost <= room &&
+			    (!next || site->counted > next->counted ||
+			     (site->counted == next->counted && site->cost < next->cost)))
+				next = site;
+		}
+		if (next) {
+			next->suspended = false;
+			room -= next->cost;
+			placing -= LAW_PLACING;
+			changed = true;
+		}
+	} while (next && placing >= LAW_PLACING);
+	return changed;
 }
 
 static enum law_change trace_more(struct law *law, const struct law_input *input)
 {
 	double limit = law_limit(law), room = LAW_AIM * limit - law_cost(law, input);
 
-	if (resume_site(input, room))
+	if (resume_sites(input, room))
 		return LAW_SITES;
 	if (law->operators_off && input->operators <= room) {
 		law->operators_off = false;
@@ -194,24 +219,38 @@ static enum law_change trace_more(struct law *law, const struct law_input *input
 	return set_factors(law, input, room + input->samples, true) ? LAW_SAMPLING : LAW_NONE;
 }
 
+/* Programs are sampled, and there is room for as many samples again. */
+static bool samples_fit_twice(const struct law *law, const struct law_input *input)
+{
+	bool sampled = false;
+
+	for (size_t i = 0; i < input->program_count && !sampled; i++)
+		sampled = input->programs[i].calls > 0 && input->programs[i].factor > 1;
+	return sampled &&
+	       law_cost(law, input) + fmax(input->samples, SAMPLES_WORTH * law_limit(law)) <= LAW_AIM * law_limit(law);
+}
+
 enum law_change law_step(struct law *law, const struct law_input *input, bool urgent)
 {
-	double recorded = recorded_rate(input), cost = law_cost(law, input), limit;
+	struct law_input counted = *input;
 	enum law_change change = LAW_NONE;
+	double cost, limit;
 
 	note_targets(law, input);
 	limit = law_limit(law);
+	counted.idle = fmin(input->idle, IDLE_COUNTED * limit);
+	cost = law_cost(law, &counted);
 	law->since += input->seconds;
 	law->kept = cost > limit ? 0 : law->kept + input->seconds;
 	if (law->hold < LAW_HOLD || law->kept > LAW_HOLD_MAX)
 		law->hold = LAW_HOLD;
-	law->low = cost < LAW_LOW * limit ? law->low + input->seconds : 0;
-	if (recorded * input->seconds >= 1)
-		law->sample_cost = input->samples / recorded;
+	law->low = cost < LAW_LOW * limit || samples_fit_twice(law, &counted) ? law->low + input->seconds : 0;
+	law->samples = FORGETTING * law->samples + input->samples * input->seconds;
+	law->recorded = FORGETTING * law->recorded + recorded_rate(input) * input->seconds;
 	if (cost > limit)
-		change = trace_less(law, input, urgent);
+		change = trace_less(law, &counted, urgent);
 	else if (law->low >= law->hold && law->since >= law->hold)
-		change = trace_more(law, input);
+		change = trace_more(law, &counted);
 	if (!change)
 		return change;
 	/* What was too much soon after it was allowed is tried again later each time. */

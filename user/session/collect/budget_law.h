@@ -17,6 +17,7 @@
 #define LAW_AIM 0.85	  /* what a change aims at */
 #define LAW_KEPT 0.05	  /* what samples may take when all else is too much already */
 #define LAW_FACTOR_MAX 65536u
+#define LAW_PLACING 1e5	   /* ns that the collector takes to resume a site */
 #define LAW_SITES_MAX 4096 /* further ones are not suspended */
 
 /* A program, which is sampled. */
@@ -29,6 +30,7 @@ struct law_program {
 struct law_site {
 	double cost;	/* of its hits; of a suspended one, what they would take */
 	bool known;	/* of a suspended one: cost was measured since */
+	bool counted;	/* its calls are those that inferences are counted by: suspended last, resumed first */
 	bool suspended; /* in and out */
 };
 
@@ -52,13 +54,14 @@ struct law {
 	size_t processes;		   /* targets there are now; each counts as if it used a little at least */
 	double high_water[LAW_HIGH_WATER]; /* of the targets, by second */
 	unsigned int second;
-	double age;	    /* s of the latest entry there */
-	double sample_cost; /* ns of one sample, where that is known */
-	double low;	    /* s for which the cost has been low */
-	double since;	    /* s since the latest change */
-	double kept;	    /* s since the budget was exceeded */
-	double hold;	    /* s that low has to last */
-	bool raised;	    /* the latest change was that more is traced */
+	double age; /* s of the latest entry there */
+	double samples,
+		recorded; /* ns that samples took, and how many there were: sums in which what is old counts less */
+	double low;	  /* s for which the cost has been low */
+	double since;	  /* s since the latest change */
+	double kept;	  /* s since the budget was exceeded */
+	double hold;	  /* s that low has to last */
+	bool raised;	  /* the latest change was that more is traced */
 	bool operators_off;
 };
 

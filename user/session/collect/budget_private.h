@@ -34,11 +34,14 @@ struct budget {
 	struct collector *collector;
 	struct law law;
 	__u64 tick, window; /* next look; begin of the current window */
-	__u64 *spec_calls;  /* recorded up to that */
+	__u64 *spec_calls;  /* recorded up to that, by spec */
+	__u64 *spec_apart;  /* of these, those that sampling does not leave out */
+	double *apart_cost; /* ns that these take, on average for each hit of the spec; both sides */
 	__u64 cpu;	    /* of the collector, likewise */
 	__u64 cpu_at_start;
-	double idle;	    /* least that the collector has taken in a window, ns a second */
-	double record_cost; /* ns that the collector takes for a record beyond that */
+	__u64 drain_time;     /* of the collector's, as of cpu: for records */
+	double idle;	      /* ns a second that the collector takes beside records */
+	double time, records; /* ns that records took, and how many there were: sums in which what is old counts less */
 	struct map program_map;
 	struct link programs;
 	struct map total_map;
@@ -69,8 +72,15 @@ void budget_drop_program(struct budget *budget, struct budget_program *program);
 /* Those that are sampled and have not been released, with their calls in so many seconds; how many they are. */
 size_t budget_visit_programs(struct budget *budget, double seconds);
 double budget_samples(const struct budget *budget); /* ns that calls have taken in this window for being recorded */
-/* ns a second that the collector takes for records, of a window with so much of its CPU time; urgent: of a short one. */
-double budget_collecting(struct budget *budget, double seconds, __u64 cpu, bool urgent);
+/*
+ * The same, in the collector, too, of those that sampling does not leave out: a part of what their probes cost. Before the hits of the window are
+ * noted.
+ */
+double budget_note_apart(struct budget *budget);
+/* What hits of the probes cost since they were noted last, with recording those that sampling does not leave out; they are noted. */
+double budget_note_cost(struct budget *budget, struct attached *attached);
+/* ns that the collector takes for records of this window, at whose end it has had so much CPU time. */
+double budget_collecting(struct budget *budget, double seconds, __u64 cpu);
 double budget_cost_so_far(const struct budget *budget); /* ns that tracing has added in this window */
 
 #endif

@@ -181,8 +181,9 @@ int collector_create(const struct collector_options *options, struct collector *
 					&collector->registry);
 	if (!error) {
 		collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
+		collector->spec_apart = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_apart));
 		collector->spec_costs = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_costs));
-		error = collector->spec_calls && collector->spec_costs ? 0 : -ENOMEM;
+		error = collector->spec_calls && collector->spec_apart && collector->spec_costs ? 0 : -ENOMEM;
 	}
 	if (!error)
 		error = driver_tracer_create(collector, &collector->driver_tracer);
@@ -805,6 +806,7 @@ void collector_free(struct collector *collector)
 	text_free(&collector->spare_requests);
 	objects_free(&collector->objects);
 	free(collector->spec_calls);
+	free(collector->spec_apart);
 	free(collector->spec_costs);
 	free(collector);
 }

@@ -126,9 +126,10 @@ void budget_look(struct budget *budget);  /* measures if it is due, and changes 
 /* A process has ended; before its probes are given up. */
 void budget_forget(struct budget *budget, const struct followed *followed);
 void budget_stop(struct budget *budget); /* before the probes are removed: measures for the last time */
-/* CPU time so far, ns. */
+/* CPU time so far, ns; and how many functions are suspended, of each process that has them apart. */
 struct budget_times {
 	__u64 added, collector, targets;
+	unsigned int suspended;
 };
 struct budget_times budget_times(const struct budget *budget); /* NULL: zeros */
 /* Member "budget" of the END record. */
@@ -318,7 +319,9 @@ struct collector {
 	__u64 losses[XPT_LOSS_MAX];   /* as last read */
 	__u64 lost_for[XPT_LOSS_MAX]; /* of these and of others */
 	size_t searched_before;	      /* files, when tracing began */
+	__u64 drain_time;	      /* under a budget: ns of CPU time that records took */
 	__u64 *spec_calls;	      /* by spec: recorded */
+	__u64 *spec_apart; /* of these: neither inferences nor inside of one, so that no sampling leaves them out */
 	struct kern_cost *spec_costs; /* by spec: as the latest COST record has it; 0: there is none */
 	size_t costs_of;	      /* probes that were placed then */
 	__u64 events, ioctls;	      /* of drivers: passed on */

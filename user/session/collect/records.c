@@ -73,11 +73,16 @@ static unsigned int unknown_names(struct collector *collector, const struct xpt_
 
 void records_pass_call(struct collector *collector, const struct xpt_record_call *call)
 {
+	enum xpt_role role;
+
 	collector_pass(collector, &call->header);
 	collector->calls++;
 	if (call->flags & XPT_CALL_LAYER)
 		return;
+	role = collector->registry->specs[call->spec]->wire.role;
 	collector->spec_calls[call->spec]++;
+	collector->spec_apart[call->spec] += !(call->flags & XPT_CALL_INSIDE) && role != XPT_ROLE_EXECUTE &&
+					     role != XPT_ROLE_ENQUEUE && !role_is_step(role);
 }
 
 void records_pass_total(struct collector *collector, const struct xpt_record_total *total)
@@ -162,12 +167,23 @@ static void note_drained(struct collector *collector, int result)
 	collector->drained = clock_monotonic();
 }
 
+/* All that is done for a record, but for requests: those come once for what is new. */
+static void drain(struct collector *collector, int (*take)(struct kern *kern, kern_record_fn on_record, void *context),
+		  kern_record_fn on_record)
+{
+	__u64 before = collector->budget ? clock_read(CLOCK_THREAD_CPUTIME_ID) : 0;
+
+	note_drained(collector, take(collector->kern, on_record, collector));
+	if (collector->budget)
+		collector->drain_time += clock_read(CLOCK_THREAD_CPUTIME_ID) - before;
+}
+
 /* What is known to have happened up to the PASS record is complete when the next one comes: requests are dealt with before. */
 void records_drain(struct collector *collector)
 {
-	note_drained(collector, kern_drain_control(collector->kern, on_control, collector));
+	drain(collector, kern_drain_control, on_control);
 	requests_work(collector);
-	note_drained(collector, kern_drain_data(collector->kern, on_data, collector));
+	drain(collector, kern_drain_data, on_data);
 	stack_tracer_look(collector->stack_tracer);
 	requests_work(collector);
 	records_costs(collector);
@@ -176,7 +192,7 @@ void records_drain(struct collector *collector)
 void records_drain_beside(struct collector *collector)
 {
 	if (collector->ready && clock_monotonic() - collector->drained >= DRAIN_INTERVAL)
-		note_drained(collector, kern_drain_data(collector->kern, on_data, collector));
+		drain(collector, kern_drain_data, on_data);
 }
 
 /* Measured, else as on another machine. */

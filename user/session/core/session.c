@@ -671,6 +671,7 @@ int xpt_session_status(struct xpt_session *session, struct xpt_session_status *s
 	now.added_time = times.added;
 	now.collector_time = times.collector;
 	now.targets_time = times.targets;
+	now.suspended = times.suspended;
 	pthread_mutex_unlock(&session->lock);
 	return options_give(status, &now, sizeof(now));
 }
