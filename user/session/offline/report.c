@@ -162,7 +162,7 @@ static int find(struct run *run)
 
 /* ---- traces that no viewer opens ---- */
 
-#define PROBE_BYTES (8u << 20) /* of the recording: extrapolated from what they become */
+#define PROBE_BYTES (2u << 20) /* of the recording: extrapolated from what they become */
 #define GROWTH_MOST 64	       /* bytes of a trace that a byte of a recording gives */
 
 /* Bytes of trace that the begin of the recording gives, and *read of how many of its own. */
