@@ -14,7 +14,6 @@
 #include "base/core/clock.h"
 #include "base/core/log.h"
 #include "base/core/options.h"
-#include "base/core/vec.h"
 #include "kern/features.h"
 #include "profile/handle/profiling.h"
 #include "session/reader/readers.h"
@@ -625,44 +624,6 @@ int collector_set_sampling(struct collector *collector, const struct model_progr
 	};
 
 	return kern_set_sampling(collector->kern, &key, sample_every, seen);
-}
-
-static size_t ticket_find(const struct collector *collector, __u64 ticket)
-{
-	size_t at = 0;
-
-	while (at < collector->code_ticket_count && collector->code_tickets[at].ticket != ticket)
-		at++;
-	return at;
-}
-
-void collector_code_passed(struct collector *collector, const struct xpt_record_code *code)
-{
-	struct code_ticket *tickets = collector->code_tickets;
-	size_t kept = 0;
-
-	if (!code->ticket || collector->code_readers < 2)
-		return;
-	/* Those that were resumed at their deadline are not waited for. */
-	for (size_t at = 0; at < collector->code_ticket_count; at++)
-		if (kern_waits(collector->kern, tickets[at].ticket))
-			tickets[kept++] = tickets[at];
-	collector->code_ticket_count = kept;
-	/* Without memory the first answer is the last one. */
-	vec_push(collector->code_tickets, collector->code_ticket_count,
-		 (struct code_ticket){ code->ticket, collector->code_readers });
-}
-
-bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket)
-{
-	size_t at = ticket_find(collector, ticket);
-
-	if (at < collector->code_ticket_count) {
-		if (--collector->code_tickets[at].missing)
-			return kern_waits(collector->kern, ticket);
-		collector->code_tickets[at] = collector->code_tickets[--collector->code_ticket_count];
-	}
-	return collector_answer(collector, tgid, ticket);
 }
 
 void collector_wake(struct collector *collector)
