@@ -308,6 +308,8 @@ void budget_look(struct budget *budget)
 	if (!budget->tick) {
 		budget->cpu = budget->cpu_at_start = budget_collector_time();
 		budget->drain_time = budget->collector->drain_time;
+		budget->drained = budget->collector->drained_records;
+		budget->driver_records = budget->collector->events + budget->collector->ioctls;
 	}
 	budget->tick = now + TICK;
 	budget->stepped = run.stepped;

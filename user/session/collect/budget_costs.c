@@ -369,12 +369,20 @@ static __u64 records_in_window(const struct budget *budget)
 double budget_collecting(struct budget *budget, double seconds, __u64 cpu)
 {
 	const struct collector *collector = budget->collector;
-	double records = (double)records_in_window(budget), time = (double)(collector->drain_time - budget->drain_time);
-	double rest = fmax(0, (double)(cpu - budget->cpu) - time) / seconds;
+	__u64 drivers = collector->events + collector->ioctls;
+	double drained = (double)(collector->drained_records - budget->drained);
+	double records = (double)records_in_window(budget), time = (double)(collector->drain_time - budget->drain_time),
+	       rest;
 
+	/* What drivers have does not depend on what is traced. */
+	if (drained > 0)
+		time *= fmax(0, 1 - (double)(drivers - budget->driver_records) / drained);
+	rest = fmax(0, (double)(cpu - budget->cpu) - time) / seconds;
 	budget->records = FORGETTING * budget->records + records;
 	budget->time = FORGETTING * budget->time + time;
 	budget->drain_time = collector->drain_time;
+	budget->drained = collector->drained_records;
+	budget->driver_records = drivers;
 	/* What it does once, to attach and to read names, is no reason to trace less. */
 	if (seconds >= WINDOW_MIN)
 		budget->idle = fmin(budget->idle * IDLE_RISE, (budget->idle + rest) / 2);

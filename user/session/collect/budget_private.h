@@ -39,8 +39,9 @@ struct budget {
 	double *apart_cost; /* ns that these take, on average for each hit of the spec; both sides */
 	__u64 cpu;	    /* of the collector, likewise */
 	__u64 cpu_at_start;
-	__u64 drain_time;     /* of the collector's, as of cpu: for records */
-	double idle;	      /* ns a second that the collector takes beside records */
+	__u64 drain_time, drained; /* of the collector's, as of cpu: for records, and their number */
+	__u64 driver_records;	   /* of these, those of drivers */
+	double idle;		   /* ns a second that the collector takes beside records */
 	double time, records; /* ns that records took, and how many there were: sums in which what is old counts less */
 	struct map program_map;
 	struct link programs;

@@ -319,8 +319,9 @@ struct collector {
 	__u64 losses[XPT_LOSS_MAX];   /* as last read */
 	__u64 lost_for[XPT_LOSS_MAX]; /* of these and of others */
 	size_t searched_before;	      /* files, when tracing began */
-	__u64 drain_time;	      /* under a budget: ns of CPU time that records took */
-	__u64 *spec_calls;	      /* by spec: recorded */
+	__u64 drained_records;
+	__u64 drain_time;  /* under a budget: ns of CPU time that these took */
+	__u64 *spec_calls; /* by spec: recorded */
 	__u64 *spec_apart; /* of these: neither inferences nor inside of one, so that no sampling leaves them out */
 	struct kern_cost *spec_costs; /* by spec: as the latest COST record has it; 0: there is none */
 	size_t costs_of;	      /* probes that were placed then */

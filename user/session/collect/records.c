@@ -158,22 +158,20 @@ static int on_data(void *context, const struct xpt_record_header *record)
 	return 0;
 }
 
-static void note_drained(struct collector *collector, int result)
-{
-	if (result > 0)
-		collector->active = clock_monotonic();
-	if (result < 0 && !collector->error)
-		collector->error = result;
-	collector->drained = clock_monotonic();
-}
-
 /* All that is done for a record, but for requests: those come once for what is new. */
 static void drain(struct collector *collector, int (*take)(struct kern *kern, kern_record_fn on_record, void *context),
 		  kern_record_fn on_record)
 {
 	__u64 before = collector->budget ? clock_read(CLOCK_THREAD_CPUTIME_ID) : 0;
+	int result = take(collector->kern, on_record, collector);
 
-	note_drained(collector, take(collector->kern, on_record, collector));
+	if (result > 0) {
+		collector->active = clock_monotonic();
+		collector->drained_records += (unsigned int)result;
+	}
+	if (result < 0 && !collector->error)
+		collector->error = result;
+	collector->drained = clock_monotonic();
 	if (collector->budget)
 		collector->drain_time += clock_read(CLOCK_THREAD_CPUTIME_ID) - before;
 }
