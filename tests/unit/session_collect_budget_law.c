@@ -376,7 +376,17 @@ Test(session_collect_budget_law, what_inferences_are_counted_by_is_suspended_las
 		second(&target);
 	cr_assert(!target.site[0].suspended &&
 		  target.site[1].suspended + target.site[2].suspended + target.site[3].suspended == 2);
+	/* What it takes is that of the others, if there is no other way. */
+	target.site[0].suspended = true;
+	target.other[0] = target.other[1] = target.other[2] = 8.5e6;
+	target.trap = 12000;
+	for (unsigned int second_now = 0; second_now < 400 && target.site[0].suspended; second_now++)
+		second(&target);
+	seconds(&target, 2);
+	cr_assert(!target.site[0].suspended && target.site[1].suspended && target.site[2].suspended &&
+		  target.site[3].suspended);
 	target.other[0] = target.other[1] = target.other[2] = 1e6;
+	target.trap = 8000;
 	target.changes = 0;
 	for (unsigned int second_now = 0; second_now < 400 && !target.changes; second_now++)
 		second(&target);

@@ -179,30 +179,45 @@ static enum law_change trace_less(struct law *law, const struct law_input *input
 
 /* ---- more ---- */
 
-/* Those that take least and for which there is room, those first that inferences are counted by. */
-static bool resume_sites(const struct law_input *input, double room)
+/* The one that takes least and for which there is room. */
+static struct law_site *cheapest(const struct law_input *input, bool counted, double room)
 {
+	struct law_site *least = NULL;
+
+	for (size_t i = 0; i < input->site_count; i++) {
+		struct law_site *site = &input->site[i];
+
+		if (site->suspended && site->known && site->counted == counted && site->cost <= room &&
+		    (!least || site->cost < least->cost))
+			least = site;
+	}
+	return least;
+}
+
+/* What those have that inferences are counted by: what samples and other sites take is theirs. */
+static double room_for_counted(const struct law *law, const struct law_input *input, double room)
+{
+	room += fmax(0, input->samples - LAW_KEPT * law_limit(law));
+	for (size_t i = 0; i < input->site_count; i++)
+		if (!input->site[i].suspended && !input->site[i].counted)
+			room += input->site[i].cost;
+	return room;
+}
+
+/* As many as there is room for, those first that inferences are counted by, and as the collector can place in a second. */
+static bool resume_sites(const struct law *law, const struct law_input *input, double room)
+{
+	double for_counted = room_for_counted(law, input, room), placing = fmax(room, LAW_PLACING);
 	struct law_site *next;
-	double placing = room;
 	bool changed = false;
 
-	do {
-		next = NULL;
-		for (size_t i = 0; i < input->site_count; i++) {
-			struct law_site *site = &input->site[i];
-
-			if (site->suspended && site->known && site->cost <= room &&
-			    (!next || site->counted > next->counted ||
-			     (site->counted == next->counted && site->cost < next->cost)))
-				next = site;
-		}
-		if (next) {
-			next->suspended = false;
-			room -= next->cost;
-			placing -= LAW_PLACING;
-			changed = true;
-		}
-	} while (next && placing >= LAW_PLACING);
+	while (placing >= LAW_PLACING && (next = cheapest(input, true, for_counted) ?: cheapest(input, false, room))) {
+		next->suspended = false;
+		for_counted -= next->cost;
+		room -= next->cost;
+		placing -= LAW_PLACING;
+		changed = true;
+	}
 	return changed;
 }
 
@@ -210,7 +225,7 @@ static enum law_change trace_more(struct law *law, const struct law_input *input
 {
 	double limit = law_limit(law), room = LAW_AIM * limit - law_cost(law, input);
 
-	if (resume_sites(input, room))
+	if (resume_sites(law, input, room))
 		return LAW_SITES;
 	if (law->operators_off && input->operators <= room) {
 		law->operators_off = false;
@@ -230,6 +245,15 @@ static bool samples_fit_twice(const struct law *law, const struct law_input *inp
 	       law_cost(law, input) + fmax(input->samples, SAMPLES_WORTH * law_limit(law)) <= LAW_AIM * law_limit(law);
 }
 
+/* Whether more can be traced. */
+static bool is_low(const struct law *law, const struct law_input *input, double cost)
+{
+	double limit = law_limit(law);
+
+	return cost < LAW_LOW * limit || samples_fit_twice(law, input) ||
+	       cheapest(input, true, room_for_counted(law, input, LAW_AIM * limit - cost));
+}
+
 enum law_change law_step(struct law *law, const struct law_input *input, bool urgent)
 {
 	struct law_input counted = *input;
@@ -244,7 +268,7 @@ enum law_change law_step(struct law *law, const struct law_input *input, bool ur
 	law->kept = cost > limit ? 0 : law->kept + input->seconds;
 	if (law->hold < LAW_HOLD || law->kept > LAW_HOLD_MAX)
 		law->hold = LAW_HOLD;
-	law->low = cost < LAW_LOW * limit || samples_fit_twice(law, &counted) ? law->low + input->seconds : 0;
+	law->low = is_low(law, &counted, cost) ? law->low + input->seconds : 0;
 	law->samples = FORGETTING * law->samples + input->samples * input->seconds;
 	law->recorded = FORGETTING * law->recorded + recorded_rate(input) * input->seconds;
 	if (cost > limit)
