@@ -234,13 +234,25 @@ static void connection_close(struct control_request *connection)
 	connection->pending = false;
 }
 
+/* That the client has gone, or does not read, is no news. */
+static void connection_fail(struct control_request *connection, int error)
+{
+	const struct log *log = &connection->control->log;
+
+	if (error == EPIPE || error == ECONNRESET || error == ENOTCONN || error == EAGAIN)
+		log_debug(log, "control: process %d has lost its answer: %s", connection->pid, strerror(error));
+	else
+		log_warn(log, "control: the connection of process %d is closed: %s", connection->pid, strerror(error));
+	connection_close(connection);
+}
+
 /* Its next packet, or its end, is reported once. */
 static void connection_await(struct control_request *connection, int operation)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = connection };
 
 	if (epoll_ctl(connection->control->epoll, operation, connection->descriptor, &event))
-		connection_close(connection);
+		connection_fail(connection, errno);
 }
 
 /* Sends what has been written, and reads on. */
@@ -251,13 +263,10 @@ static void connection_reply(struct control_request *connection)
 	connection->pending = false;
 	connection->used = ++connection->control->uses;
 	if (answer->error ||
-	    send(connection->descriptor, answer->data, answer->length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-		log_debug(&connection->control->log, "control: process %d has lost its answer: %s", connection->pid,
-			  strerror(answer->error ? -answer->error : errno));
-		connection_close(connection);
-	} else {
+	    send(connection->descriptor, answer->data, answer->length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		connection_fail(connection, answer->error ? -answer->error : errno);
+	else
 		connection_await(connection, EPOLL_CTL_MOD);
-	}
 	text_clear(answer, KEEP_BYTES);
 }
 
@@ -273,7 +282,11 @@ static void connection_work(struct control_request *connection)
 		connection_await(connection, EPOLL_CTL_MOD);
 		return;
 	}
-	if (length <= 0) {
+	if (length < 0) {
+		connection_fail(connection, errno);
+		return;
+	}
+	if (!length) {
 		connection_close(connection);
 		return;
 	}
