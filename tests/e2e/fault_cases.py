@@ -210,7 +210,9 @@ def record_ops(environment):
 
 def sampled(attached):
     """Every inference is a sample with a row, or counted as lost."""
-    inferences, samples, lost = map(int, re.search(r"(\d+) inferences, (?:(\d+) samples, )?(\d+) lost", attached.process.stderr).groups(-1))
+    figures = re.search(r"(\d+) inferences, (?:(\d+) samples, )?(\d+) lost", attached.process.stderr)
+    assert figures, "no figures: %s" % attached.process.stderr
+    inferences, samples, lost = map(int, figures.groups(-1))
     if samples < 0:
         samples = int(re.search(r"(\d+) of 10 samples", attached.process.stderr).group(1))
     rows = read(attached.folder + "/l.csv").splitlines()[1:]
