@@ -99,8 +99,7 @@ int detached_start(const char *name, const int *kept, size_t count, void (*run)(
 		setsid();
 		prctl(PR_SET_NAME, name);
 		close_others(kept, count);
-		if (chdir("/"))
-			_exit(1);
+		(void)!chdir("/"); /* so that the folder's file system can be unmounted */
 		run(context);
 		_exit(0);
 	}
