@@ -166,8 +166,11 @@ def test_why(link):
             if name in ("sleep", "poll"):
                 assert longest.args["woken_by"] == "interrupt", what
             if name == "stopped":
-                assert [span.name for span in spans if span.dur > 10000] == ["sleep", "other", "sleep"], what
-                assert {span.args["syscall"] for span in spans if span.name == "sleep"} <= {35, 101, 115, 230}, what
+                stops = [span for span in spans if not span.name.startswith("waiting for a CPU")]
+                assert {span.args["syscall"] for span in stops if span.name == "sleep"} <= {35, 101, 115, 230}, what
+                assert {span.name for span in stops} <= {"sleep", "other"}, what
+                # An emulated machine may be so slow that it has slept enough before it is stopped.
+                assert SLOW > 1 or [span.name for span in stops if span.dur > 10000] == ["sleep", "other", "sleep"], what
             if name == "futex":
                 waker = longest.args["woken_by"]
                 assert waker["name"] == "states" and waker["pid"] == event["pid"] and waker["tid"] != event["tid"], what

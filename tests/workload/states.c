@@ -87,7 +87,7 @@ static int nap(void)
 /* Another process stops this one for 20 ms and lets it continue, while it sleeps. */
 static int nap_stopped(void)
 {
-	const struct timespec nap = { .tv_nsec = 60 * (long)MS };
+	const struct timespec nap = { .tv_nsec = 100 * (long)MS };
 
 	return write(stopper, "", 1) != 1 || nanosleep(&nap, NULL);
 }
