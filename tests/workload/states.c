@@ -220,9 +220,12 @@ static void stop_parent(int requests)
 
 	while (read(requests, &request, 1) == 1) {
 		usleep(20000);
+		if (getppid() != parent) /* it has ended, and its number may be another one's */
+			return;
 		kill(parent, SIGSTOP);
 		usleep(20000);
-		kill(parent, SIGCONT);
+		if (getppid() == parent)
+			kill(parent, SIGCONT);
 	}
 }
 

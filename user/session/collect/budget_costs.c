@@ -12,7 +12,6 @@
 #define RECORD_FIRST 300 /* ns, before there is one */
 #define WINDOW_MIN 0.25	 /* s, to know what else the collector does */
 #define IDLE_RISE 1.1	 /* times as much in a window, at most */
-#define FORGETTING 0.8	 /* of sums, in each window */
 #define RUNS_MIN 16	 /* that were timed, for a result */
 #define COLD_MAX 1.5	 /* caches can be colder than those of the measurement at start */
 #define LISTED_MAX 20	 /* targets and sites in the closing figures */
@@ -378,8 +377,8 @@ double budget_collecting(struct budget *budget, double seconds, __u64 cpu)
 	if (drained > 0)
 		time *= fmax(0, 1 - (double)(drivers - budget->driver_records) / drained);
 	rest = fmax(0, (double)(cpu - budget->cpu) - time) / seconds;
-	budget->records = FORGETTING * budget->records + records;
-	budget->time = FORGETTING * budget->time + time;
+	budget->records = LAW_FORGETTING * budget->records + records;
+	budget->time = LAW_FORGETTING * budget->time + time;
 	budget->drain_time = collector->drain_time;
 	budget->drained = collector->drained_records;
 	budget->driver_records = drivers;

@@ -14,7 +14,6 @@
 #define WORTH_SUSPENDING 0.02 /* part of the budget: sites that take less stay */
 #define IDLE_COUNTED 0.65     /* the same of what the collector takes in any case: for more, nothing is left out */
 #define SAMPLES_WORTH 0.05    /* the same of room for samples */
-#define FORGETTING 0.8	      /* of sums, in each window */
 #define FEW_FACTOR 16	      /* times the calls seen: an interval is at most that long */
 #define FACTOR_STEP 0.75      /* an interval is lowered only to this part of it or less */
 
@@ -235,14 +234,14 @@ static enum law_change trace_more(struct law *law, const struct law_input *input
 }
 
 /* Programs are sampled, and there is room for as many samples again. */
-static bool samples_fit_twice(const struct law *law, const struct law_input *input)
+static bool samples_fit_twice(const struct law *law, const struct law_input *input, double cost)
 {
+	double limit = law_limit(law);
 	bool sampled = false;
 
 	for (size_t i = 0; i < input->program_count && !sampled; i++)
 		sampled = input->programs[i].calls > 0 && input->programs[i].factor > 1;
-	return sampled &&
-	       law_cost(law, input) + fmax(input->samples, SAMPLES_WORTH * law_limit(law)) <= LAW_AIM * law_limit(law);
+	return sampled && cost + fmax(input->samples, SAMPLES_WORTH * limit) <= LAW_AIM * limit;
 }
 
 /* Whether more can be traced. */
@@ -250,7 +249,7 @@ static bool is_low(const struct law *law, const struct law_input *input, double 
 {
 	double limit = law_limit(law);
 
-	return cost < LAW_LOW * limit || samples_fit_twice(law, input) ||
+	return cost < LAW_LOW * limit || samples_fit_twice(law, input, cost) ||
 	       cheapest(input, true, room_for_counted(law, input, LAW_AIM * limit - cost));
 }
 
@@ -269,8 +268,8 @@ enum law_change law_step(struct law *law, const struct law_input *input, bool ur
 	if (law->hold < LAW_HOLD || law->kept > LAW_HOLD_MAX)
 		law->hold = LAW_HOLD;
 	law->low = is_low(law, &counted, cost) ? law->low + input->seconds : 0;
-	law->samples = FORGETTING * law->samples + input->samples * input->seconds;
-	law->recorded = FORGETTING * law->recorded + recorded_rate(input) * input->seconds;
+	law->samples = LAW_FORGETTING * law->samples + input->samples * input->seconds;
+	law->recorded = LAW_FORGETTING * law->recorded + recorded_rate(input) * input->seconds;
 	if (cost > limit)
 		change = trace_less(law, &counted, urgent);
 	else if (law->low >= law->hold && law->since >= law->hold)

@@ -17,6 +17,7 @@
 #define LAW_AIM 0.85	  /* what a change aims at */
 #define LAW_KEPT 0.05	  /* what samples may take when all else is too much already */
 #define LAW_FACTOR_MAX 65536u
+#define LAW_FORGETTING 0.8 /* of sums in which what is old counts less: in each window */
 #define LAW_PLACING 1e5	   /* ns that the collector takes to resume a site */
 #define LAW_SITES_MAX 4096 /* further ones are not suspended */
 
