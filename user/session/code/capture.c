@@ -306,7 +306,6 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 	const struct code_reading_limits limits = {
 		.room = code_worker_room(capture->worker),
 		.wait_limit = capture->options.wait_limit,
-		.spare = code_worker_spare(capture->worker),
 		.readers = capture->readers,
 		.may_open = code_worker_may_open(capture->worker),
 		.answer = capture->options.answer,

@@ -152,14 +152,11 @@ static bool has_size(const struct reading *reading)
 static __u64 size_in_header(const struct reading *reading)
 {
 	const struct code_bytes *pieces = reading->pieces;
-	struct code_source source = { .kind = CODE_SOURCE_SHARED, .limit = ~0ull >> 1 };
 	__u64 size;
 
-	source.count = pieces->length < CODE_READY_SIZE ? pieces->length : CODE_READY_SIZE;
-	if (!reading->limits->spare->ready || !source.count)
+	if (!pieces->length)
 		return 0;
-	memcpy(reading->limits->spare->ready, pieces->bytes, source.count);
-	return file_reader_source_size(reading->limits->readers, &source, &size) ? 0 : size;
+	return file_reader_header_size(reading->limits->readers, pieces->bytes, pieces->length, &size) ? 0 : size;
 }
 
 /* Bytes of the whole object, as far as it is known; never fewer than there are pieces. */

@@ -34,9 +34,8 @@ struct code_bytes code_pieces_take(struct code_pieces *pieces, const struct xpt_
 void code_pieces_drop(struct code_pieces *pieces, __u32 tgid); /* the process has ended; 0: all */
 
 struct code_reading_limits {
-	__u64 room;		  /* bytes that may be copied now */
-	__u64 wait_limit;	  /* ns that a thread waits */
-	struct code_spare *spare; /* lent to the readers */
+	__u64 room;	  /* bytes that may be copied now */
+	__u64 wait_limit; /* ns that a thread waits */
 	struct file_readers *readers;
 	bool may_open; /* a file may be opened now; else the worker does it */
 	/* Ends the wait of the ticket's thread. False: it had ended before. */

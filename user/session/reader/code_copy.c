@@ -120,12 +120,12 @@ int code_copy_share(struct code_spare *spare, size_t size, struct code_copy *cop
 	*shared = (struct code_shared){ -1, large ? CODE_READY_SIZE : 0 };
 	if (!size)
 		return 0;
-	if (spare->ready && !large) {
+	if (spare && spare->ready && !large) {
 		copy->bytes = spare->ready;
 		copy->borrowed = true;
 		return 0;
 	}
-	copy->bytes = spare->ready ? code_spare_take(spare, size) : NULL;
+	copy->bytes = spare && spare->ready ? code_spare_take(spare, size) : NULL;
 	if (copy->bytes) {
 		copy->spare = spare;
 		return 0;

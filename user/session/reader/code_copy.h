@@ -54,7 +54,7 @@ struct code_shared {
 };
 
 int code_copy_make(size_t size, struct code_copy *copy); /* zeros. -ENOMEM */
-/* For another process to fill: the contents are zeros, or the last ones of the spare memory. -ENOMEM, -EMFILE. */
+/* For another process to fill: the contents are zeros, or the last ones of the spare memory (NULL: none). -ENOMEM, -EMFILE. */
 int code_copy_share(struct code_spare *spare, size_t size, struct code_copy *copy, struct code_shared *shared);
 void code_copy_free(struct code_copy *copy); /* leaves it zeroed */
 /* Bytes in code_spare.ready get a mapping of their own, so that it is free again. -ENOMEM: the copy is freed. */

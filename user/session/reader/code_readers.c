@@ -67,10 +67,29 @@ int file_reader_source_size(struct file_readers *readers, const struct code_sour
 	struct source_answer answer;
 	int error;
 
-	request.source.size = source->kind == CODE_SOURCE_SHARED ? source->count : 0;
 	error = ask_source(readers, &request, -1, &answer);
 	if (!error && answer.size > source->limit)
 		error = -EFBIG;
+	if (!error)
+		*size = answer.size;
+	return error;
+}
+
+int file_reader_header_size(struct file_readers *readers, const void *bytes, size_t length, __u64 *size)
+{
+	struct file_reader_request request = {
+		.kind = FILE_SOURCE_SIZE,
+		.source.source = { .kind = CODE_SOURCE_SHARED, .limit = ~0ull >> 1 },
+		.source.size = length < CODE_READY_SIZE ? length : CODE_READY_SIZE,
+	};
+	struct code_spare *lent = reader_lent(readers);
+	struct source_answer answer;
+	int error;
+
+	if (!lent || !lent->ready)
+		return -EBUSY;
+	memcpy(lent->ready, bytes, request.source.size);
+	error = ask_source(readers, &request, -1, &answer);
 	if (!error)
 		*size = answer.size;
 	return error;
@@ -82,7 +101,7 @@ int file_reader_source_copy(struct file_readers *readers, const struct code_sour
 	struct file_reader_request request = { .kind = FILE_SOURCE_COPY, .source.source = *source };
 	struct source_answer answer = { 0 };
 	struct code_shared shared;
-	int error = code_copy_share(readers->lent, size, copy, &shared);
+	int error = code_copy_share(reader_lent(readers), size, copy, &shared);
 
 	if (error || !size)
 		return error;

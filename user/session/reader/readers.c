@@ -104,6 +104,8 @@ void file_readers_stop(struct file_readers *readers)
 		return;
 	reader_end(readers->shared);
 	reader_end(readers->memory);
+	for (size_t i = 0; i < readers->dying_count && i < DYING_MAX; i++)
+		close(readers->dying[i]);
 	close(readers->socket);
 	free(readers);
 }
@@ -505,6 +507,43 @@ static void note_waited(struct file_readers *readers, const struct file_reader *
 		reader_note_silent(readers, pid, MEMORY_SILENT);
 }
 
+static bool has_ended(int process)
+{
+	struct pollfd polled = { .fd = process, .events = POLLIN };
+
+	return poll(&polled, 1, 0) > 0;
+}
+
+struct code_spare *reader_lent(struct file_readers *readers)
+{
+	size_t kept = 0;
+
+	if (readers->dying_count > DYING_MAX)
+		return NULL;
+	for (size_t i = 0; i < readers->dying_count; i++) {
+		if (has_ended(readers->dying[i]))
+			close(readers->dying[i]);
+		else
+			readers->dying[kept++] = readers->dying[i];
+	}
+	readers->dying_count = kept;
+	return kept ? NULL : readers->lent;
+}
+
+/* A killed process copies the pages that it has got before it ends. */
+static void note_dying(struct file_readers *readers, struct file_reader *reader)
+{
+	reader_lent(readers); /* drops those that have ended */
+	if (reader->process < 0 || readers->dying_count > DYING_MAX)
+		return;
+	if (readers->dying_count < DYING_MAX) {
+		readers->dying[readers->dying_count] = reader->process;
+		kill_process(reader);
+		reader->process = -1;
+	}
+	readers->dying_count++;
+}
+
 int reader_start_memory(struct file_readers *readers)
 {
 	struct file_reader *reader = calloc(1, sizeof(*reader));
@@ -549,6 +588,8 @@ int reader_ask_memory(struct file_readers *readers, struct file_reader_request *
 	error = reader_ask(reader, request, name, NULL, result, length);
 	if (error) { /* the next one finds another process */
 		readers->memory = NULL;
+		if (request->kind == FILE_SOURCE_COPY && file < 0)
+			note_dying(readers, reader);
 		reader_end(reader);
 		if (error == -ETIMEDOUT)
 			reader_note_silent(readers, pid, MEMORY_SILENT);

@@ -100,7 +100,7 @@ struct code_source {
 		CODE_SOURCE_HEADER, /* as many as their own header says */
 		CODE_SOURCE_TEXT,   /* up to a 0 byte */
 		CODE_SOURCE_PARTS,  /* from arrays: as code_memory_parts() */
-		CODE_SOURCE_SHARED, /* of no process: the begin of code_spare.ready */
+		CODE_SOURCE_SHARED, /* of no process: file_reader_header_size() */
 	} kind;
 	pid_t tgid;
 	__u64 deadline; /* ns of CLOCK_MONOTONIC */
@@ -112,6 +112,8 @@ struct code_source {
 void file_readers_lend(struct file_readers *readers, struct code_spare *spare);
 /* How many they are: as code_memory_size(), code_memory_text(), code_memory_parts_size(), or an error as above. */
 int file_reader_source_size(struct file_readers *readers, const struct code_source *source, __u64 *size);
+/* Of an object, by its header: the first length bytes of it, as many as are there. -EBUSY: later. */
+int file_reader_header_size(struct file_readers *readers, const void *bytes, size_t length, __u64 *size);
 /* Copies size of them, as code_memory_copy() and code_memory_parts(). After an error there is no copy. */
 int file_reader_source_copy(struct file_readers *readers, const struct code_source *source, size_t size,
 			    struct code_copy *copy);

@@ -159,6 +159,7 @@ struct file_reader_process {
 	const struct file_search *search;
 };
 
+#define DYING_MAX 16  /* of those before the last ones, it is assumed that they never end */
 #define SILENT_MAX 64 /* of those before the last ones it is forgotten */
 
 /* A process with memory, or files, that timed out, or keeps its reader waiting. */
@@ -177,6 +178,9 @@ struct file_readers {
 	struct file_reader *shared; /* for files that only root may change; NULL: it does not run */
 	struct file_reader *memory; /* the same for the memory of processes */
 	struct code_spare *lent;    /* for copies; NULL: none */
+	/* pidfds of processes that were killed while they copied into what is lent: until they have ended, it may change */
+	int dying[DYING_MAX];
+	size_t dying_count; /* more than DYING_MAX: what is lent is not used any more */
 	struct silent_process silent[SILENT_MAX];
 	size_t silent_count; /* in all */
 };
@@ -205,6 +209,8 @@ int reader_receive(struct file_reader *reader, void *bytes, size_t length);
 int reader_ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
 	       const struct table_words *words, char **result, size_t *length);
 int reader_start_memory(struct file_readers *readers); /* it has none yet */
+/* What is lent for copies, unless a process may still write to it. */
+struct code_spare *reader_lent(struct file_readers *readers);
 /* Of the memory of the process pid. file: that comes with the request; -1: none. *result: what follows the head of the reply. */
 int reader_ask_memory(struct file_readers *readers, struct file_reader_request *request, pid_t pid, const char *name,
 		      int file, char **result, size_t *length);

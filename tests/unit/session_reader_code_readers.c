@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copies of memory by the process that makes them. */
+#include "session/reader/readers_private.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/core/clock.h"
+#include "base/core/log.h"
+
+#define PAGE 4096u
+#define SIZE (16 * PAGE)
+#define MS 1000000ull
+
+static const struct log quiet = { 0 };
+
+/* Memory that begins with one page of a byte; the others never come. -1: there is no userfaultfd here. */
+static int memory_that_hangs(unsigned char **bytes, int byte)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register wanted = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int descriptor = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	*bytes = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(*bytes, MAP_FAILED);
+	madvise(*bytes, SIZE, MADV_NOHUGEPAGE);
+	memset(*bytes, byte, PAGE);
+	wanted.range = (struct uffdio_range){ (unsigned long)*bytes + PAGE, SIZE - PAGE };
+	if (descriptor < 0 || ioctl(descriptor, UFFDIO_API, &api) || ioctl(descriptor, UFFDIO_REGISTER, &wanted))
+		return -1;
+	return descriptor;
+}
+
+static pid_t child_with(const unsigned char *bytes)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		(void)*(const volatile unsigned char *)bytes;
+		pause();
+		_exit(0);
+	}
+	cr_assert_gt(pid, 0);
+	return pid;
+}
+
+/* From 50 ms on, nothing of SCHED_IDLE gets this CPU. */
+static pid_t child_that_computes(const cpu_set_t *cpu)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		sched_setaffinity(0, sizeof(*cpu), cpu);
+		usleep(50000);
+		for (;;)
+			;
+	}
+	cr_assert_gt(pid, 0);
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static int copy_of(struct file_readers *readers, pid_t pid, const void *bytes, struct code_copy *copy)
+{
+	const struct code_source source = {
+		CODE_SOURCE_BYTES, pid, clock_monotonic() + 200 * MS, SIZE, (unsigned long)bytes, 0, 0
+	};
+
+	return file_reader_source_copy(readers, &source, SIZE, copy);
+}
+
+/* The killed process still has the first page to copy, but no CPU. */
+Test(session_reader_code_readers, killed_process_does_not_change_the_next_copy)
+{
+	static unsigned char given[SIZE];
+	struct pollfd dying = { .events = POLLIN };
+	struct file_readers *readers;
+	struct code_spare spare;
+	struct code_copy copy;
+	unsigned char *hangs;
+	int memory = memory_that_hangs(&hangs, 'x');
+	pid_t computes, child;
+	cpu_set_t cpu;
+	__u64 size;
+	int error;
+
+	if (memory < 0)
+		cr_skip_test("no userfaultfd can be had here");
+	memset(given, 'g', sizeof(given));
+	code_spare_open(&spare, false);
+	cr_assert_not_null(spare.ready);
+	cr_assert_eq(file_readers_start(&quiet, &(const struct file_search){ 0 }, &readers), 0);
+	file_readers_lend(readers, &spare);
+	child = child_with(given);
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	cr_assert_eq(sched_setaffinity(readers->memory->pid, sizeof(cpu), &cpu), 0);
+	cr_assert_eq(sched_setscheduler(readers->memory->pid, SCHED_IDLE, &(struct sched_param){ 0 }), 0);
+	dying.fd = syscall(SYS_pidfd_open, readers->memory->pid, 0);
+	cr_assert_geq(dying.fd, 0);
+	computes = child_that_computes(&cpu);
+
+	cr_assert_eq(copy_of(readers, getpid(), hangs, &copy), -ETIMEDOUT);
+	cr_assert_eq(copy_of(readers, child, given, &copy), 0);
+	error = file_reader_header_size(readers, given, sizeof(given), &size);
+	cr_expect(error == -EBUSY || poll(&dying, 1, 0) == 1, "%d", error);
+	end_child(computes);
+	cr_assert_eq(poll(&dying, 1, 10000), 1, "the killed process has ended");
+	cr_expect_eq(memcmp(copy.bytes, given, SIZE), 0, "another copy's bytes");
+	code_copy_free(&copy);
+
+	/* From here on the memory that is lent is used again. */
+	cr_assert_eq(copy_of(readers, child, given, &copy), 0);
+	cr_expect_eq(copy.bytes, spare.ready);
+	cr_expect_eq(memcmp(copy.bytes, given, SIZE), 0);
+	code_copy_free(&copy);
+	cr_expect_eq(file_reader_header_size(readers, given, sizeof(given), &size), -ENODATA);
+	file_readers_stop(readers);
+	code_spare_close(&spare);
+	close(dying.fd);
+	close(memory);
+	end_child(child);
+}
