@@ -15,7 +15,7 @@ import urllib.parse
 import urllib.request
 
 from devices import check, covered
-from harness import (SLOW, WAITING, XPUTRACE, Process, Skip, Workload, alone, cases, has_tracepoint, need, run, scratch, standin,
+from harness import (SLOW, WAITING, XPUTRACE, Process, Skip, Workload, cases, has_tracepoint, need, paired, run, scratch, standin,
                      wait_until, workload_path)
 from reports import made_by, write_names
 from test_tokens import PATIENT, batches
@@ -210,17 +210,22 @@ def test_tokens():
     promtool("check", "metrics", text=text)
 
 
-@alone("what tracing takes decides what is traced")
+@paired("what tracing takes decides what is traced")
 def test_suspended():
-    """Functions that the budget detaches are in a metric."""
+    """Functions that the budget detaches are in a metric, and are attached again when there is room for them."""
     def suspended(agent):
         return sum(value for _, value in agent.samples()["xputrace_functions_suspended"])
 
-    workload = standin("nrt", "--calls", 4000, "--rate", 2000)
-    with watching("--budget", "1", pids=[workload.pid]) as agent:
-        workload.go()
+    busy, quiet = standin("nrt", "--calls", 4000, "--rate", 2000), standin("nrt", "--calls", 20, "--rate", 10, "--programs", 1)
+    with watching("--budget", "1", pids=[busy.pid, quiet.pid]) as agent:
+        busy.go()
         wait_until(lambda: suspended(agent) > 0, "functions are detached")
-        workload.results()
+        busy.results()
+        wait_until(lambda: not suspended(agent), "they are attached again")
+        before = sum(value for _, value in agent.samples()["xputrace_inferences_total"])
+        quiet.go()
+        quiet.results()
+        wait_until(lambda: sum(value for _, value in agent.samples()["xputrace_inferences_total"]) == before + 20, "every call counts")
 
 
 def test_overflow_and_names():

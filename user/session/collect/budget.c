@@ -4,6 +4,7 @@
  * is hits of probes, which the kernel side counts, times what such a hit takes on this machine, and the CPU time of the collector.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,14 +97,18 @@ static void change_site(struct budget *budget, struct attached *attached, bool o
 {
 	struct collector *collector = budget->collector;
 	const char *function = attacher_function(collector->attacher, attached);
+	char process[32] = "";
 	struct text json = {};
 
 	if (on && attached->suspended && attacher_resume(collector->attacher, attached))
 		return;
 	if (!on)
 		attacher_suspend(collector->attacher, attached);
-	log_info(&collector->log, "the budget of %.3g %% is %s: %s of process %d is %straced", 100 * budget->law.share,
-		 on ? "not used" : "exceeded", function, attached->tgid > 0 ? attached->tgid : 0, on ? "" : "not ");
+	/* Probes of whole files are no process's. */
+	if (attached->tgid > 0)
+		snprintf(process, sizeof(process), " of process %d", attached->tgid);
+	log_info(&collector->log, "the budget of %.3g %% is %s: %s%s is %straced", 100 * budget->law.share,
+		 on ? "not used" : "exceeded", function, process, on ? "" : "not ");
 	json_begin(&json, NULL, '{');
 	json_add_bool(&json, "on", on);
 	json_add_string(&json, "function", function);

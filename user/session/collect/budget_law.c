@@ -203,10 +203,13 @@ static double room_for_counted(const struct law *law, const struct law_input *in
 	return room;
 }
 
-/* As many as there is room for, those first that inferences are counted by, and as the collector can place in a second. */
+/*
+ * As many as there is room for, those first that inferences are counted by, and as the collector can place in the time until more are: that is done
+ * once.
+ */
 static bool resume_sites(const struct law *law, const struct law_input *input, double room)
 {
-	double for_counted = room_for_counted(law, input, room), placing = fmax(room, LAW_PLACING);
+	double for_counted = room_for_counted(law, input, room), placing = fmax(room * LAW_HOLD, LAW_PLACING);
 	struct law_site *next;
 	bool changed = false;
 
