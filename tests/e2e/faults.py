@@ -124,6 +124,9 @@ def warnings_in(text):
     return [line for line in re.split(r"[\n\r]", text) if "xputrace: warning: " in line or line.startswith("lost: ")]
 
 
+COMMAND_FAILS, CANNOT_RUN = 125, 126  # exit statuses of a collector that runs a command
+
+
 def judge(outcome, good, fault, failure=1):
     """What is wrong; "": nothing.
 
@@ -143,6 +146,8 @@ def judge(outcome, good, fault, failure=1):
             return "status 0, no warning, but: %s" % (
                 outcome.made if isinstance(outcome.made, Incomplete) else difference(outcome.made, good.made))
         return ""
+    if failure == COMMAND_FAILS and ": cannot run " in outcome.stderr:
+        failure = CANNOT_RUN
     if outcome.status != failure:
         return "status %d: %s" % (outcome.status, last)
     errors = [line for line in outcome.stderr.splitlines() if line.startswith("xputrace") and "xputrace: warning: " not in line]

@@ -521,7 +521,10 @@ int collector_start(struct collector *collector)
 	collector->started = clock_monotonic();
 	budget_start(collector->budget);
 	targets_report(collector);
-	return collector->options.command ? command_release(&collector->command) : 0;
+	error = collector->options.command ? command_release(&collector->command) : 0;
+	if (error)
+		log_error(&collector->log, "cannot run %s: %s", collector->options.command[0], strerror(-error));
+	return error;
 }
 
 /*

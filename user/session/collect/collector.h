@@ -40,7 +40,7 @@ struct command {
 
 /* Forks the child, which waits. Signals are reset in it. Negative errno. */
 int command_start(char *const *arguments, struct command *command);
-/* Lets the child exec. */
+/* Lets the child exec. Negative errno: it has ended before, with this error if it has one. */
 int command_release(struct command *command);
 /* After the exec: 0, or the negative errno that exec failed with. Does not block once the child has run exec. */
 int command_exec_error(struct command *command);

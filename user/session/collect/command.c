@@ -11,6 +11,7 @@
 static _Noreturn void child_run(char *const *arguments, int release, int failure)
 {
 	sigset_t none;
+	ssize_t got;
 	int error;
 	char go;
 
@@ -19,9 +20,11 @@ static _Noreturn void child_run(char *const *arguments, int release, int failure
 		signal(signal_number, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* The collector has closed its end without a word: it has given up. */
-	if (read(release, &go, 1) != 1)
+	got = read(release, &go, 1);
+	if (!got)
 		_exit(0);
-	execvp(arguments[0], arguments);
+	if (got > 0)
+		execvp(arguments[0], arguments);
 	error = errno;
 	/* As shells do; the reader may have closed it. */
 	_exit(write(failure, &error, sizeof(error)) > 0 && error != ENOENT ? 126 : 127);
@@ -64,15 +67,6 @@ int command_start(char *const *arguments, struct command *command)
 	return 0;
 }
 
-int command_release(struct command *command)
-{
-	int error = write(command->release, "", 1) == 1 ? 0 : -errno;
-
-	close(command->release);
-	command->release = -1;
-	return error;
-}
-
 int command_exec_error(struct command *command)
 {
 	struct pollfd ready = { .fd = command->failure, .events = POLLIN };
@@ -90,6 +84,16 @@ int command_exec_error(struct command *command)
 	if (command->status == -1)
 		waitpid(command->pid, &command->status, 0);
 	return -error;
+}
+
+int command_release(struct command *command)
+{
+	int error = write(command->release, "", 1) == 1 ? 0 : -errno;
+
+	close(command->release);
+	command->release = -1;
+	/* The child has ended; it may have the reason. */
+	return error == -EPIPE ? command_exec_error(command) ?: error : error;
 }
 
 int command_reap(struct command *command)
