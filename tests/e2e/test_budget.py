@@ -87,6 +87,7 @@ def test_stepped():
     recorder = Recorder("-p", loop.pid, "-r", DESCRIPTION, "--only", "bench", "--budget", "2")
     traced = serve(4)
     trace = recorder.stop()
+    alone_rate = min(alone_rate, max(serve(2)))  # the machine's own speed may change meanwhile
     loop.child.stdin.close()
     loop.wait()
     off, = changes_of(trace, "site")

@@ -133,14 +133,18 @@ static void on_caller(struct collector *collector, const struct xpt_record_calle
 
 /*
  * What comes first from the rings need not be the first call: a name holds from the time up to which all records had been passed on,
- * or from the last unload of a program. But not before the process runs the program that has it.
+ * or from the last unload of a program, and for the call that asked for it, which may have come late. But not before the process runs the
+ * program that has it.
  */
-static void pass_name(struct collector *collector, const struct request *request, struct xpt_record_text *name)
+static void pass_name(struct collector *collector, const struct request *request, const struct xpt_record_call *call,
+		      struct xpt_record_text *name)
 {
 	__u64 began = name ? targets_began(collector, (pid_t)name->header.tgid) : 0;
 
 	if (!name)
 		return;
+	if (name->header.time > call->start)
+		name->header.time = call->start;
 	if (name->header.time < began)
 		name->header.time = began;
 	if (name->header.kind == XPT_RECORD_LOADED && name->header.time < request->loaded)
@@ -154,13 +158,13 @@ static void read_names(struct collector *collector, const struct request *reques
 	__u64 time = request->hold_from;
 
 	if (request->names & NAME_NODE)
-		pass_name(collector, request,
+		pass_name(collector, request, call,
 			  objects_node(attacher, (pid_t)call->header.tgid, time, call->value[0], call->value[1]));
 	if (request->names & NAME_PROGRAM)
-		pass_name(collector, request,
+		pass_name(collector, request, call,
 			  objects_program(&collector->objects, attacher, collector->registry, call, time));
 	if (request->names & NAME_SYMBOL)
-		pass_name(collector, request,
+		pass_name(collector, request, call,
 			  launch_symbols_name(collector->launch_symbols, attacher_elf_cache(attacher), time, call));
 }
 
