@@ -26,12 +26,13 @@
  */
 #define PATIENCE_MAX 1000
 #define PATIENCE_MIN 20
-#define SILENT_FOR 60000000000ull	 /* ns until a process with memory that timed out is read again */
+/* ns until a process with memory that timed out is read again; and for which waiting counts */
+#define SILENT_FOR 60000000000ull
 #define PATIENCE_RECOVERS 10000000000ull /* ns */
 /* Factor of the time that a process may wait in all for a file that others answer for, however much it gets on. */
 #define REMOTE_PATIENCE 10
 #define MEMORY_QUICK 50000000ull    /* ns: shorter answers about memory are not looked into */
-#define MEMORY_WAITED 1000000000ull /* ns that are waited for the memory of one process */
+#define MEMORY_WAITED 1000000000ull /* ns that are waited for the memory of one process in that time */
 #define DEADLINE_SLICE 20	    /* ms */
 #define DEADLINE_GRACE 100000000ull /* ns: until then the process says itself that it is over */
 
@@ -470,20 +471,20 @@ static struct silent_process *silent_process(struct file_readers *readers, pid_t
 
 void reader_note_silent(struct file_readers *readers, pid_t pid, const char *what)
 {
-	*silent_process(readers, pid) = (struct silent_process){ pid, 0, clock_monotonic() + SILENT_FOR };
+	*silent_process(readers, pid) = (struct silent_process){ .tgid = pid, .until = clock_monotonic() + SILENT_FOR };
 	log_warn(readers->log, "process %d: %s", pid, what);
 }
 
 #define MEMORY_SILENT "names, operators, functions and code objects in its memory are left out: it does not answer"
 
-/* ns that the process of memory has run, or would have if there had been a CPU for it; 0: unknown. */
-static __u64 time_run(const struct file_reader *reader)
+/* ns that a process has run, or would have if there had been a CPU for it; 0: unknown. of: its directory in /proc. */
+static __u64 time_run(const char *of)
 {
 	unsigned long long ran = 0, delayed = 0;
 	char path[48];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", reader->pid);
+	snprintf(path, sizeof(path), "/proc/%s/schedstat", of);
 	file = fopen(path, "re");
 	if (file && fscanf(file, "%llu %llu", &ran, &delayed) != 2)
 		ran = delayed = 0;
@@ -492,17 +493,35 @@ static __u64 time_run(const struct file_reader *reader)
 	return ran + delayed;
 }
 
-/* Whoever hands out its pages one by one holds up everybody as well: all of it counts. */
-static void note_waited(struct file_readers *readers, const struct file_reader *reader, pid_t pid, __u64 began,
-			__u64 ran)
+/* Of the process of memory and of this thread, of which at most one has something to do while the other one is waited for; 0: unknown. */
+static __u64 time_worked(const struct file_reader *reader)
 {
-	__u64 took = clock_monotonic() - began, now = took > MEMORY_QUICK ? time_run(reader) : 0;
+	char process[16];
+	__u64 theirs, ours = time_run("thread-self");
+
+	snprintf(process, sizeof(process), "%d", reader->pid);
+	theirs = time_run(process);
+	return theirs && ours ? theirs + ours : 0;
+}
+
+/*
+ * Whoever hands out its pages one by one holds up everybody as well: all of it counts that is not work, or waiting for a CPU. But not for
+ * ever: on a busy machine there is always something.
+ */
+static void note_waited(struct file_readers *readers, const struct file_reader *reader, pid_t pid, __u64 began,
+			__u64 worked)
+{
+	__u64 now = clock_monotonic(), took = now - began, more = took > MEMORY_QUICK ? time_worked(reader) : 0;
 	struct silent_process *process;
 
-	if (!now || !ran || now - ran > took)
+	if (!more || !worked || more - worked >= took)
 		return;
 	process = silent_process(readers, pid);
-	process->waited += took - (now - ran);
+	if (now - process->since > SILENT_FOR) {
+		process->since = now;
+		process->waited = 0;
+	}
+	process->waited += took - (more - worked);
 	if (process->waited > MEMORY_WAITED)
 		reader_note_silent(readers, pid, MEMORY_SILENT);
 }
@@ -565,7 +584,7 @@ int reader_ask_memory(struct file_readers *readers, struct file_reader_request *
 {
 	struct file_reader *reader;
 	struct memory_answer head;
-	__u64 began, ran;
+	__u64 began, worked;
 	int error;
 
 	if (pid && reader_is_silent(readers, pid))
@@ -584,7 +603,7 @@ int reader_ask_memory(struct file_readers *readers, struct file_reader_request *
 		reader->slice = DEADLINE_SLICE;
 	if (reader->slice > readers->patience / 2)
 		reader->slice = readers->patience / 2;
-	ran = pid ? time_run(reader) : 0;
+	worked = pid ? time_worked(reader) : 0;
 	error = reader_ask(reader, request, name, NULL, result, length);
 	if (error) { /* the next one finds another process */
 		readers->memory = NULL;
@@ -595,7 +614,7 @@ int reader_ask_memory(struct file_readers *readers, struct file_reader_request *
 			reader_note_silent(readers, pid, MEMORY_SILENT);
 		return error;
 	}
-	note_waited(readers, reader, pid, began, ran);
+	note_waited(readers, reader, pid, began, worked);
 	if (*length >= sizeof(head)) {
 		memcpy(&head, *result, sizeof(head));
 		*length -= sizeof(head);

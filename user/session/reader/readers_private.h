@@ -166,6 +166,7 @@ struct file_reader_process {
 struct silent_process {
 	pid_t tgid;
 	__u64 waited; /* ns for it in all */
+	__u64 since;  /* that, ns */
 	__u64 until;  /* ns; 0: it is not silent */
 };
 
