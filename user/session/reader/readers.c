@@ -505,8 +505,8 @@ static __u64 time_worked(const struct file_reader *reader)
 }
 
 /*
- * Whoever hands out its pages one by one holds up everybody as well: all of it counts that is not work, or waiting for a CPU. But not for
- * ever: on a busy machine there is always something.
+ * Whoever hands out its pages one by one holds up everybody as well: all the time counts that is neither work nor waiting for a CPU. It
+ * is forgotten after a while, since on a busy machine some always comes together.
  */
 static void note_waited(struct file_readers *readers, const struct file_reader *reader, pid_t pid, __u64 began,
 			__u64 worked)

@@ -159,14 +159,14 @@ struct file_reader_process {
 	const struct file_search *search;
 };
 
-#define DYING_MAX 16  /* of those before the last ones, it is assumed that they never end */
+#define DYING_MAX 16  /* further ones are taken to never end */
 #define SILENT_MAX 64 /* of those before the last ones it is forgotten */
 
 /* A process with memory, or files, that timed out, or keeps its reader waiting. */
 struct silent_process {
 	pid_t tgid;
-	__u64 waited; /* ns for it in all */
-	__u64 since;  /* that, ns */
+	__u64 waited; /* ns for it since a time */
+	__u64 since;  /* that time, ns of CLOCK_MONOTONIC */
 	__u64 until;  /* ns; 0: it is not silent */
 };
 
