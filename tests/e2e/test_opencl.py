@@ -102,13 +102,13 @@ def test_pocl_ends():
     ends = ends_of(trace)
     assert not trace.losses(), trace.losses()
     assert len(ends) == len(launches), "%d of %d launches have an end" % (len(ends), len(launches))
-    late = []
+    late, made = collections.Counter(), collections.Counter(launch["way"] for launch in launches)
     for launch, (start, end) in zip(launches, ends):
-        assert launch["start"] <= start and end <= launch["end"], launch
-        if abs(end - launch["ended"]) > max(50000, launch["ran"] * 0.05):
-            late.append((launch["way"], launch["ran"], end - launch["ended"]))
-    # PoCL reads its clock some us later: the thread may lose its CPU in between.
-    assert len(late) <= len(launches) // 100, late
+        tolerance = max(50000, launch["ran"] * 0.05)
+        assert launch["start"] <= start and end <= min(launch["end"], launch["ended"] + tolerance), launch
+        late[launch["way"]] += end < launch["ended"] - tolerance
+    # PoCL reads its clock some us later: the thread, or the machine, may lose its CPU in between.
+    assert sum(late.values()) <= len(launches) // 20 and all(late[way] <= made[way] * 0.4 for way in made), (late, made)
 
 
 def test_hostile_callbacks():
