@@ -137,3 +137,47 @@ Test(session_reader_code_readers, killed_process_does_not_change_the_next_copy)
 	close(memory);
 	end_child(child);
 }
+
+/* What this thread waits for a CPU is not the process's fault, however much that is. */
+Test(session_reader_code_readers, busy_machine_is_no_reason_to_leave_a_process_out)
+{
+	static unsigned char given[SIZE];
+	const struct sched_param none = { 0 };
+	struct file_readers *readers;
+	struct code_spare spare;
+	struct code_copy copy;
+	pid_t computes, child;
+	cpu_set_t before, cpu;
+	__u64 end;
+	int error = 0;
+
+	memset(given, 'g', sizeof(given));
+	code_spare_open(&spare, false);
+	cr_assert_not_null(spare.ready);
+	cr_assert_eq(file_readers_start(&quiet, &(const struct file_search){ 0 }, &readers), 0);
+	file_readers_lend(readers, &spare);
+	child = child_with(given);
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+	computes = child_that_computes(&cpu);
+	cr_assert_eq(sched_setaffinity(0, sizeof(cpu), &cpu), 0);
+	cr_assert_eq(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+	end = clock_monotonic() + 4000 * MS;
+	while (!error && clock_monotonic() < end) {
+		const struct code_source source = {
+			CODE_SOURCE_BYTES, child, clock_monotonic() + 10000 * MS, SIZE, (unsigned long)given, 0, 0
+		};
+
+		error = file_reader_source_copy(readers, &source, SIZE, &copy);
+		if (!error)
+			code_copy_free(&copy);
+	}
+	end_child(computes);
+	sched_setscheduler(0, SCHED_OTHER, &none);
+	sched_setaffinity(0, sizeof(before), &before);
+	cr_expect_eq(error, 0);
+	file_readers_stop(readers);
+	code_spare_close(&spare);
+	end_child(child);
+}
