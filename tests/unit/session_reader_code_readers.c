@@ -42,26 +42,36 @@ static int memory_that_hangs(unsigned char **bytes, int byte)
 	return descriptor;
 }
 
-static pid_t child_with(const unsigned char *bytes)
-{
-	pid_t pid = fork();
+static unsigned char given[SIZE];
+static struct file_readers *readers;
+static struct code_spare spare;
+static pid_t child; /* has what is given */
+static cpu_set_t cpu;
 
-	if (!pid) {
-		(void)*(const volatile unsigned char *)bytes;
+static void begin(void)
+{
+	memset(given, 'g', sizeof(given));
+	code_spare_open(&spare, false);
+	cr_assert_not_null(spare.ready);
+	cr_assert_eq(file_readers_start(&quiet, &(const struct file_search){ 0 }, &readers), 0);
+	file_readers_lend(readers, &spare);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child) {
 		pause();
 		_exit(0);
 	}
-	cr_assert_gt(pid, 0);
-	return pid;
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
 }
 
 /* From 50 ms on, nothing of SCHED_IDLE gets this CPU. */
-static pid_t child_that_computes(const cpu_set_t *cpu)
+static pid_t child_that_computes(void)
 {
 	pid_t pid = fork();
 
 	if (!pid) {
-		sched_setaffinity(0, sizeof(*cpu), cpu);
+		sched_setaffinity(0, sizeof(cpu), &cpu);
 		usleep(50000);
 		for (;;)
 			;
@@ -76,10 +86,10 @@ static void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static int copy_of(struct file_readers *readers, pid_t pid, const void *bytes, struct code_copy *copy)
+static int copy_of(pid_t pid, const void *bytes, __u64 limit, struct code_copy *copy)
 {
 	const struct code_source source = {
-		CODE_SOURCE_BYTES, pid, clock_monotonic() + 200 * MS, SIZE, (unsigned long)bytes, 0, 0
+		CODE_SOURCE_BYTES, pid, clock_monotonic() + limit, SIZE, (unsigned long)bytes, 0, 0
 	};
 
 	return file_reader_source_copy(readers, &source, SIZE, copy);
@@ -88,36 +98,25 @@ static int copy_of(struct file_readers *readers, pid_t pid, const void *bytes, s
 /* The killed process still has the first page to copy, but no CPU. */
 Test(session_reader_code_readers, killed_process_does_not_change_the_next_copy)
 {
-	static unsigned char given[SIZE];
 	struct pollfd dying = { .events = POLLIN };
-	struct file_readers *readers;
-	struct code_spare spare;
 	struct code_copy copy;
 	unsigned char *hangs;
 	int memory = memory_that_hangs(&hangs, 'x');
-	pid_t computes, child;
-	cpu_set_t cpu;
+	pid_t computes;
 	__u64 size;
 	int error;
 
 	if (memory < 0)
 		cr_skip_test("no userfaultfd can be had here");
-	memset(given, 'g', sizeof(given));
-	code_spare_open(&spare, false);
-	cr_assert_not_null(spare.ready);
-	cr_assert_eq(file_readers_start(&quiet, &(const struct file_search){ 0 }, &readers), 0);
-	file_readers_lend(readers, &spare);
-	child = child_with(given);
-	CPU_ZERO(&cpu);
-	CPU_SET(sched_getcpu(), &cpu);
+	begin();
 	cr_assert_eq(sched_setaffinity(readers->memory->pid, sizeof(cpu), &cpu), 0);
 	cr_assert_eq(sched_setscheduler(readers->memory->pid, SCHED_IDLE, &(struct sched_param){ 0 }), 0);
 	dying.fd = syscall(SYS_pidfd_open, readers->memory->pid, 0);
 	cr_assert_geq(dying.fd, 0);
-	computes = child_that_computes(&cpu);
+	computes = child_that_computes();
 
-	cr_assert_eq(copy_of(readers, getpid(), hangs, &copy), -ETIMEDOUT);
-	cr_assert_eq(copy_of(readers, child, given, &copy), 0);
+	cr_assert_eq(copy_of(getpid(), hangs, 200 * MS, &copy), -ETIMEDOUT);
+	cr_assert_eq(copy_of(child, given, 200 * MS, &copy), 0);
 	error = file_reader_header_size(readers, given, sizeof(given), &size);
 	cr_expect(error == -EBUSY || poll(&dying, 1, 0) == 1, "%d", error);
 	end_child(computes);
@@ -126,7 +125,7 @@ Test(session_reader_code_readers, killed_process_does_not_change_the_next_copy)
 	code_copy_free(&copy);
 
 	/* From here on the memory that is lent is used again. */
-	cr_assert_eq(copy_of(readers, child, given, &copy), 0);
+	cr_assert_eq(copy_of(child, given, 200 * MS, &copy), 0);
 	cr_expect_eq(copy.bytes, spare.ready);
 	cr_expect_eq(memcmp(copy.bytes, given, SIZE), 0);
 	code_copy_free(&copy);
@@ -141,35 +140,21 @@ Test(session_reader_code_readers, killed_process_does_not_change_the_next_copy)
 /* What this thread waits for a CPU is not the process's fault, however much that is. */
 Test(session_reader_code_readers, busy_machine_is_no_reason_to_leave_a_process_out)
 {
-	static unsigned char given[SIZE];
 	const struct sched_param none = { 0 };
-	struct file_readers *readers;
-	struct code_spare spare;
 	struct code_copy copy;
-	pid_t computes, child;
-	cpu_set_t before, cpu;
+	pid_t computes;
+	cpu_set_t before;
 	__u64 end;
 	int error = 0;
 
-	memset(given, 'g', sizeof(given));
-	code_spare_open(&spare, false);
-	cr_assert_not_null(spare.ready);
-	cr_assert_eq(file_readers_start(&quiet, &(const struct file_search){ 0 }, &readers), 0);
-	file_readers_lend(readers, &spare);
-	child = child_with(given);
-	CPU_ZERO(&cpu);
-	CPU_SET(sched_getcpu(), &cpu);
+	begin();
 	cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
-	computes = child_that_computes(&cpu);
+	computes = child_that_computes();
 	cr_assert_eq(sched_setaffinity(0, sizeof(cpu), &cpu), 0);
 	cr_assert_eq(sched_setscheduler(0, SCHED_IDLE, &none), 0);
 	end = clock_monotonic() + 4000 * MS;
 	while (!error && clock_monotonic() < end) {
-		const struct code_source source = {
-			CODE_SOURCE_BYTES, child, clock_monotonic() + 10000 * MS, SIZE, (unsigned long)given, 0, 0
-		};
-
-		error = file_reader_source_copy(readers, &source, SIZE, &copy);
+		error = copy_of(child, given, 10000 * MS, &copy);
 		if (!error)
 			code_copy_free(&copy);
 	}
