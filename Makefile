@@ -475,8 +475,8 @@ test-truth: all workload
 	XPUTRACE_TRUTH=$${XPUTRACE_TRUTH:-200-2199} $(PYTHON) tests/e2e/run.py -k 'truth.*'
 	XPUTRACE_MACHINE=$${XPUTRACE_MACHINE:-4-203} $(PYTHON) tests/e2e/run.py -k 'machine.*'
 
-## test-faults         each system call, write and allocation of each command fails once, an hour or more; as root, with no other
-##                     collector; FAULTS_OPTIONS="-k record --kind call --seconds 600"
+## test-faults         each system call and write of each command fails once, and each chain of callers that allocates, hours; as root,
+##                     with no other collector; FAULTS_OPTIONS="-k record --kind call --seconds 600"
 test-faults: all workload
 	$(PYTHON) tests/e2e/faults.py $(FAULTS_OPTIONS)
 

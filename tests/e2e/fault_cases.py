@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import sqlite3
 import subprocess
 import time
 
@@ -32,6 +33,10 @@ def once(function):
 
 
 def read(path):
+    """What is in it; of a database its rows: SQLite analyses tables in another order where it has less memory."""
+    if path.endswith(".db"):
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            return "\n".join(sorted(database.iterdump()))
     with open(path, "rb") as file:
         return file.read()
 

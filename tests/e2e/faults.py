@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes allocations and system calls of the collector fail, and its writes short, one in each run, and judges what becomes of it.
 
-faults.py [-k PATTERN] [--kind memory|call|short] [--task NAME] [--every N] [--first N] [--last N] [--seconds S] [--keep] [--leave LIBRARIES] [--list]
+faults.py [-k PATTERN] [--kind memory|call|short] [--each] [--task NAME] [--every N] [--first N] [--last N] [--seconds S] [--keep]
+[--leave LIBRARIES] [--list]
 runs whole series and prints what is wrong, with the place that asked. tests/workload/faults.c makes them fail; what is right is said at judge().
 """
 
@@ -44,19 +45,22 @@ class Incomplete(Exception):
 
 
 def environment(kind, number, log, leave=OTHERS, keep=False, calls="", error=0, task=""):
-    return dict(os.environ, LD_PRELOAD=harness.workload_path(LIBRARY), FAULTS_KIND=kind, FAULTS_AT=str(number), FAULTS_LOG=log,
+    """number: the how manieth fails, 0 for none; or the chain of callers whose first allocation does, a text."""
+    at = {"FAULTS_PLACE": number} if isinstance(number, str) else {"FAULTS_AT": str(number)}
+    return dict(os.environ, LD_PRELOAD=harness.workload_path(LIBRARY), FAULTS_KIND=kind, FAULTS_LOG=log, **at,
                 FAULTS_LEAVE=leave, FAULTS_KEEP=str(int(keep)), FAULTS_CALLS=calls, FAULTS_ERROR=str(error), FAULTS_TASK=task)
 
 
 def read_count(log):
-    """How many there were without a fault, and, of system calls, how many of each thread or process by its name."""
+    """How many there were without a fault; of system calls, how many of each thread or process by its name; chains of callers."""
     def lines():
         with open(log, encoding="ascii") as file:
             return file.read().splitlines()
     harness.wait_until(lambda: lines() and lines()[0].startswith("count "), "the end of what was traced")
     found = [line.split(" ", 2) for line in lines()]
     os.unlink(log)
-    return int(found[0][1]), {name: int(number) for kind, number, *rest in found[1:] for name in rest}
+    return (int(found[0][1]), {name: int(number) for kind, number, *rest in found[1:] for name in rest},
+            [line[1] for line in found if line[0] == "place"])
 
 
 def read_fault(kind, number, log):
@@ -72,7 +76,7 @@ def read_fault(kind, number, log):
     return Fault(kind, number, what, int(error), task, lines[1:])
 
 
-def places(fault):
+def lines_of(fault):
     """The collector's own lines that led to it, innermost first."""
     offsets = [match.group(1) for match in (re.search(r"/xputrace\(\+(0x[0-9a-f]+)\)", frame) for frame in fault.frames) if match]
     if not offsets:
@@ -146,9 +150,8 @@ def judge(outcome, good, fault, failure=1):
             return "status 0, no warning, but: %s" % (
                 outcome.made if isinstance(outcome.made, Incomplete) else difference(outcome.made, good.made))
         return ""
-    if failure == COMMAND_FAILS and ": cannot run " in outcome.stderr:
-        failure = CANNOT_RUN
-    if outcome.status != failure:
+    cannot_run = failure == COMMAND_FAILS and ": cannot run " in outcome.stderr
+    if outcome.status != failure and not (cannot_run and outcome.status == CANNOT_RUN):
         return "status %d: %s" % (outcome.status, last)
     errors = [line for line in outcome.stderr.splitlines() if line.startswith("xputrace") and "xputrace: warning: " not in line]
     if not errors:
@@ -231,7 +234,7 @@ class Series:
             raise harness.Skip(self.good.stderr.strip())
         assert self.good.status == 0, "without a fault: status %s: %s" % (self.good.status, self.good.stderr)
         assert not isinstance(self.good.made, Incomplete), self.good.made
-        self.count, self.tasks = read_count(self.log)
+        self.count, self.tasks, self.places = read_count(self.log)
 
     def _attempt(self, number):
         before = children()
@@ -252,6 +255,14 @@ class Series:
         if left:
             wrong += " left behind: %s" % ", ".join(left)
         return fault, wrong, outcome
+
+
+def of_places(series, places):
+    """Each with the fault and what is wrong, for chains of callers, as far as a run has them."""
+    for place in places:
+        fault, wrong, outcome = series.run(place)
+        if fault:
+            yield fault, wrong, outcome
 
 
 def in_steps(series, first=1, every=1, last=None):
@@ -306,12 +317,14 @@ class Case:
 
 def main():
     parser = argparse.ArgumentParser(description="Makes allocations and system calls of the collector fail, one in each run.")
-    parser.add_argument("-k", metavar="PATTERN", default="", help="only commands whose name contains it")
+    parser.add_argument("-k", metavar="PATTERN", default="", help="only the command with this name, or those whose names contain it")
     parser.add_argument("--kind", choices=KINDS, help="only these")
     parser.add_argument("--first", type=int, default=1, metavar="N")
     parser.add_argument("--last", type=int, metavar="N")
     parser.add_argument("--task", default="", metavar="NAME", help="only system calls of the thread or process with this name")
     parser.add_argument("--seconds", type=float, metavar="S", help="for each series, which is then in steps that are as small as fits")
+    parser.add_argument("--each", action="store_true",
+                        help="each allocation, in place of the first one of each chain of callers that no command before has")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth")
     parser.add_argument("--keep", action="store_true", help="what follows fails, too")
     parser.add_argument("--leave", default=OTHERS, metavar="LIBRARIES", help="what these ask for does not fail (%s)" % OTHERS)
@@ -323,7 +336,7 @@ def main():
     import fault_cases  # noqa: F401
     failures, runs = 0, 0
     adopt()
-    for case in [case for name, case in Case.all.items() if options.k in name]:
+    for case in [Case.all[options.k]] if options.k in Case.all else [case for name, case in Case.all.items() if options.k in name]:
         if options.list:
             print(case.name)
             continue
@@ -335,37 +348,45 @@ def main():
     return 1 if failures else 0
 
 
+known_places = set()  # chains of callers of the commands before
+
+
 def run_series(case, kind, options):
     """Counts of exit statuses, and of what was wrong by place."""
     begun = time.monotonic()
     held.clear()
     series = Series(case, kind, options.leave, options.keep, options.calls, options.error, options.task)
+    places = [] if options.each else [place for place in series.places if place not in known_places]
+    known_places.update(places)
     every, first = options.every, options.first
     if options.seconds:
         begun_again = time.monotonic()  # the first time may have made what it reads
         case.run(environment(kind, 0, series.log, **series.options))
         read_count(series.log)
-        every = max(every, int(series.count * (time.monotonic() - begun_again) / options.seconds))
+        every = max(every, int((len(places) or series.count) * (time.monotonic() - begun_again) / options.seconds))
         first += random.randrange(every)
+    steps = (in_steps(series, first, every, options.last) if options.each or not series.places else
+             of_places(series, places[first - 1:options.last:every]))
     seen, results = collections.Counter(), collections.Counter()
-    for fault, wrong, outcome in in_steps(series, first, every, options.last):
+    for fault, wrong, outcome in steps:
         harness.clean_up()
         results[outcome.status] += 1
         if options.v:
-            print("%s %s %d %s of %s: %s: %s\n    %s\n    %s" % (case.name, kind, fault.number, fault.what, fault.task, outcome.status,
-                  wrong or "right", outcome.stderr.strip()[-300:], places(fault)), flush=True)
+            print("%s %s %s %s of %s: %s: %s\n    %s\n    %s" % (case.name, kind, fault.number, fault.what, fault.task, outcome.status,
+                  wrong or "right", outcome.stderr.strip()[-300:], lines_of(fault)), flush=True)
         if wrong:
-            place = places(fault)
+            place = lines_of(fault)
             short = " < ".join(place.split(" < ")[:3])
             seen[short] += 1
             if seen[short] == 1:
-                print("%s %s %d %s of %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, fault.task, wrong[:700], place), flush=True)
+                print("%s %s %s %s of %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, fault.task, wrong[:700], place), flush=True)
     left = left_in_kernel()
     if left:
         seen["left in the kernel"] += 1
         print("%s %s: left in the kernel: %s" % (case.name, kind, sorted(left)))
-    print("%s %s: %d in all%s, %d runs in %.1f s, %d wrong at %d places; status: %s" % (
+    print("%s %s: %d in all%s%s, %d runs in %.1f s, %d wrong at %d places; status: %s" % (
         case.name, kind, series.count, " (%s)" % ", ".join("%s %d" % one for one in series.tasks.items()) if series.tasks else "",
+        " from %d chains of callers" % len(series.places) if series.places else "",
         sum(results.values()), time.monotonic() - begun, sum(seen.values()), len(seen), dict(results)), flush=True)
     return results, seen
 

@@ -4,6 +4,7 @@
 Here some of them, evenly spaced from a random one on; tests/e2e/faults.py makes whole series. XPUTRACE_FAULTS_SEED repeats a run.
 """
 
+import itertools
 import os
 import random
 import resource
@@ -27,24 +28,34 @@ def few(name, kind):
     return int(RUNS.get(name, RUNS_TRACING[kind]) / SLOW) or 1
 
 
+def some_of(series, count):
+    """So many of the series, evenly spaced; of allocations, of so many chains of callers: most are of a few."""
+    chance = random.Random(SEED)
+    if series.places:
+        yield from itertools.islice(faults.of_places(series, chance.sample(sorted(series.places), len(series.places))), count)
+        return
+    every, found = max(1, series.count // count), False
+    for start in (1 + chance.randrange(every), 1):  # there may be fewer than were counted before
+        for one in faults.in_steps(series, start, every):
+            found = True
+            yield one
+        if found:
+            return
+
+
 def check(case, kind, **options):
     if case.root and os.geteuid():
         raise Skip("needs root")
     series = faults.Series(case, kind, **options)
-    every = max(1, series.count // few(case.name, kind))
-    first = 1 + random.Random(SEED).randrange(every)
     wrong, runs = [], 0
     faults.held.clear()
     faults.adopt()
     try:
-        for start in (first, 1):  # there may be fewer than were counted before
-            for fault, reason, _ in faults.in_steps(series, start, every):
-                runs += 1
-                if reason:
-                    wrong.append("%s %d, %s: %s\n    %s" % (kind, fault.number, fault.what, reason, faults.places(fault)))
-                clean_up()
-            if runs:
-                break
+        for fault, reason, _ in some_of(series, few(case.name, kind)):
+            runs += 1
+            if reason:
+                wrong.append("%s %s, %s: %s\n    %s" % (kind, fault.number, fault.what, reason, faults.lines_of(fault)))
+            clean_up()
     finally:
         faults.adopt(False)
     assert runs, "nothing has failed"
@@ -67,7 +78,7 @@ def test_memory_of_agent():
     faults.adopt()
     try:
         series = faults.Series(faults.Case.all["agent"], "memory", leave=faults.OTHERS + ",libcjson")
-        wrong = ["%s: %s" % (faults.places(fault), reason) for fault, reason, _ in faults.in_steps(series, first=10, last=20) if reason]
+        wrong = ["%s: %s" % (faults.lines_of(fault), reason) for fault, reason, _ in faults.in_steps(series, first=10, last=20) if reason]
     finally:
         faults.adopt(False)
     assert not wrong, wrong

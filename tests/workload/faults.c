@@ -6,13 +6,14 @@
  * FAULTS_KIND   memory: malloc() and the like, of this process; call: system calls; short: what is written into files and
  *               pipes does not fail, but only a part of it is taken
  * FAULTS_AT     N, from 1 on; 0: none fails
+ * FAULTS_PLACE  in place of N: the first allocation that this chain of callers asks for fails
  * FAULTS_KEEP   1: so do all that follow
  * FAULTS_LEAVE  names of libraries, or beginnings of them, separated by commas: what they ask for is not counted
  * FAULTS_CALLS  names of system calls, separated by commas: only these are counted
  * FAULTS_TASK   name of a thread or process: only its calls are counted
  * FAULTS_ERROR  number of the error of a system call in place of the usual one
  * FAULTS_LOG    a file; gets "failed WHAT ERROR TASK" and where from, when the first one fails; without N "count NUMBER" at
- *               the end, and "task NUMBER NAME" for the calls of each
+ *               the end, "task NUMBER NAME" for the calls of each, and "place CHAIN" for each chain of callers of allocations
  *
  * System calls are those that a tracer sees: a process of its own, which ends with the last one that it traces. What is
  * executed is not traced, and inherits nothing.
@@ -44,6 +45,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define RANGES_MAX 128
 #define FRAMES_MAX 32
+#define PLACES_MAX 65536 /* a power of two */
 
 enum source { SOURCE_NONE, SOURCE_LIBC, SOURCE_SELF, SOURCE_LEFT, SOURCE_MAIN, SOURCE_OTHER };
 
@@ -57,6 +59,7 @@ static uintptr_t main_base;
 
 static atomic_ulong count;
 static unsigned long fail_at;
+static uint64_t fail_place; /* 0: any */
 static bool keep, counts_memory;
 static char left[256], calls[1024], only_task[16], log_path[4096];
 static int log_file = -1; /* open from the beginning: the process may give up its rights */
@@ -80,13 +83,26 @@ static bool in_list(const char *list, const char *text, bool prefix)
 	return false;
 }
 
+static const struct range *range_at(uintptr_t address)
+{
+	size_t low = 0, high = range_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (address >= ranges[middle].end)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < range_count && address >= ranges[low].begin ? &ranges[low] : NULL;
+}
+
 static enum source source_at(uintptr_t address)
 {
-	for (size_t i = 0; i < range_count; i++) {
-		if (address >= ranges[i].begin && address < ranges[i].end)
-			return ranges[i].source;
-	}
-	return SOURCE_NONE;
+	const struct range *range = range_at(address);
+
+	return range ? range->source : SOURCE_NONE;
 }
 
 static int add_ranges(struct dl_phdr_info *info, size_t size, void *context)
@@ -96,6 +112,7 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *context)
 	(void)size;
 	(void)context;
 	for (size_t i = 0; i < info->dlpi_phnum && range_count < RANGES_MAX; i++) {
+		size_t at = range_count;
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 		struct range range = { .begin = info->dlpi_addr + header->p_vaddr, .source = SOURCE_OTHER };
 
@@ -112,7 +129,10 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *context)
 			range.source = SOURCE_MAIN; /* the program comes first */
 		if (range.source == SOURCE_MAIN)
 			main_base = info->dlpi_addr;
-		ranges[range_count++] = range;
+		for (; at && ranges[at - 1].begin > range.begin; at--)
+			ranges[at] = ranges[at - 1];
+		ranges[at] = range;
+		range_count++;
 	}
 	return 0;
 }
@@ -147,11 +167,44 @@ static void log_failure(const char *what, int error)
 		backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), log_file);
 }
 
+static _Atomic uint64_t places[PLACES_MAX]; /* chains of callers */
+
 static void log_count(void)
 {
 	inside = true;
-	if (counted_process == getpid())
-		dprintf(log_file, "count %lu\n", atomic_load(&count));
+	if (counted_process != getpid())
+		return;
+	dprintf(log_file, "count %lu\n", atomic_load(&count));
+	for (size_t i = 0; i < PLACES_MAX; i++) {
+		if (places[i])
+			dprintf(log_file, "place %lx\n", (unsigned long)places[i]);
+	}
+}
+
+/* A number of the chain of callers, the same one in each run; functions that call themselves count once. Not 0. */
+static uint64_t find_place(void)
+{
+	void *frames[FRAMES_MAX];
+	int found = backtrace(frames, FRAMES_MAX);
+	uint64_t place = 0;
+
+	for (int i = 0; i < found; i++) {
+		const struct range *range = range_at((uintptr_t)frames[i]);
+
+		if (range && range->source > SOURCE_SELF && (!i || frames[i] != frames[i - 1]))
+			place = (place ^ ((uintptr_t)frames[i] - range->begin)) * 0x9e3779b97f4a7c15 >> 1;
+	}
+	return place ?: 1;
+}
+
+static void note_place(uint64_t place)
+{
+	for (size_t i = place % PLACES_MAX, tries = 0; tries < PLACES_MAX; i = (i + 1) % PLACES_MAX, tries++) {
+		uint64_t none = 0;
+
+		if (places[i] == place || atomic_compare_exchange_strong(&places[i], &none, place) || none == place)
+			return;
+	}
 }
 
 /* Counts one more; whether it fails. */
@@ -161,8 +214,12 @@ static bool is_chosen(const char *what, int error, uintptr_t caller)
 
 	if (is_left(caller))
 		return false;
+	if (fail_place && (atomic_load(&count) ? !keep : find_place() != fail_place))
+		return false;
 	number = atomic_fetch_add(&count, 1) + 1;
-	if (number == fail_at)
+	if (!fail_at)
+		note_place(find_place());
+	else if (number == fail_at)
 		log_failure(what, error);
 	return fail_at && (number == fail_at || (keep && number > fail_at));
 }
@@ -581,6 +638,8 @@ static void trace(int begin)
 			ptrace(PTRACE_DETACH, task, NULL, NULL);
 		else if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP)
 			ptrace(PTRACE_LISTEN, task, NULL, NULL);
+		else if (fail_at && !keep && atomic_load(&count) >= fail_at) /* nothing else is to fail */
+			ptrace(PTRACE_DETACH, task, NULL, (void *)(intptr_t)signal);
 		else
 			ptrace(PTRACE_SYSCALL, task, NULL, (void *)(intptr_t)signal);
 	}
@@ -653,12 +712,12 @@ static void take_variable(const char *name, char *to, size_t size)
 	unsetenv(name);
 }
 
-static unsigned long take_number(const char *name)
+static unsigned long take_number(const char *name, int base)
 {
 	char text[32];
 
 	take_variable(name, text, sizeof(text));
-	return strtoul(text, NULL, 10);
+	return strtoul(text, NULL, base);
 }
 
 static int counted_main(int argc, char **argv, char **environment)
@@ -673,9 +732,12 @@ static int counted_main(int argc, char **argv, char **environment)
 	take_variable("FAULTS_CALLS", calls, sizeof(calls));
 	take_variable("FAULTS_TASK", only_task, sizeof(only_task));
 	take_variable("FAULTS_LOG", log_path, sizeof(log_path));
-	fail_at = take_number("FAULTS_AT");
-	keep = take_number("FAULTS_KEEP");
-	chosen_error = (int)take_number("FAULTS_ERROR");
+	fail_at = take_number("FAULTS_AT", 10);
+	fail_place = take_number("FAULTS_PLACE", 16);
+	if (fail_place)
+		fail_at = 1;
+	keep = take_number("FAULTS_KEEP", 10);
+	chosen_error = (int)take_number("FAULTS_ERROR", 10);
 	file = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 	log_file = fcntl(file, F_DUPFD_CLOEXEC, 100); /* descriptors are numbered as without it */
 	close(file);

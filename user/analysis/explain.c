@@ -102,10 +102,11 @@ static void add_line(struct text *text, const char *line)
 	text_string(text, line);
 }
 
-static void describe_missing(struct explained *explained, const struct study_program *program)
+static int describe_missing(struct explained *explained, const struct study_program *program)
 {
 	const double *slow = program->slow.mean.component, *typical = program->typical.mean.component;
 	struct text text = {};
+	int error;
 
 	if (!program->duration)
 		add_line(&text, "no inference with a known end was recorded");
@@ -119,7 +120,9 @@ static void describe_missing(struct explained *explained, const struct study_pro
 	if (!program->has_operators && program->role == XPT_ROLE_EXECUTE)
 		add_line(&text, "operators were not recorded: `xputrace record --ops`");
 	explained->view.missing = explained_keep(explained, &text);
+	error = text.error;
 	text_free(&text);
+	return error;
 }
 
 static int fill_processes(struct explained *explained, const struct study_program *program)
@@ -168,8 +171,8 @@ static int explain_program(const struct xpt_explain *explain, const struct study
 		fill_durations(&explained->view, program->duration);
 	fill_cohort(&explained->cohorts[XPT_COHORT_TYPICAL], &program->typical);
 	fill_cohort(&explained->cohorts[XPT_COHORT_SLOW], &program->slow);
-	describe_missing(explained, program);
-	error = fill_processes(explained, program) ?: fill_parts(explained, program);
+	error = describe_missing(explained, program);
+	error = error ?: fill_processes(explained, program) ?: fill_parts(explained, program);
 	return error ?: explain_causes(explain, program, explained);
 }
 

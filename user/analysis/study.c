@@ -235,9 +235,10 @@ int study_create(const struct study_options *options, struct study **study)
 	struct study_build *build = count ? calloc(1, sizeof(*build)) : NULL;
 	int *descriptors = calloc(count ?: 1, sizeof(*descriptors)), error = -ENOMEM;
 
+	if (build)
+		keyed_init(&build->threads, 1, NULL, NULL);
 	if (build && descriptors) {
 		memset(descriptors, 0xff, count * sizeof(*descriptors));
-		keyed_init(&build->threads, 1, NULL, NULL);
 		build->options = options;
 		build->inputs = calloc(count, sizeof(*build->inputs));
 		build->first = calloc(count, sizeof(*build->first));

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What only a machine of one's own can do to a collector: its process numbers are used again at once, its memory is full."""
+"""What only a machine of one's own can do to a collector: its process numbers are used again at once, its memory is full, it
+sleeps."""
 
 import contextlib
+import os
 import signal
 import sys
+import time
 
 from collectors import unharmed
 from harm import program, record_command
-from harness import Process, Recorder, compare, standin
-from saved_files import Collector
+from harness import Process, Recorder, Skip, compare, compare_calls, scratch, standin
+from saved_files import SECOND, Collector
 
 CHILDREN, PARALLEL, NUMBERS = 900, 30, 450  # those from 300 on are given again: each is used six times
 
@@ -112,6 +115,62 @@ def test_full_memory_attaching(kernel):
     unharmed(workload)
 
 
+SLEEP = 4  # s, that the machine sleeps at least
+
+
+def time_asleep():
+    """How long it has slept since it was booted, in ns: CLOCK_MONOTONIC stands still meanwhile."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def suspend():
+    """The machine is suspended to memory but for the last step, which switches it off: processes are frozen, all CPUs but one
+    are offline, clocks stand still. ns."""
+    path = "/sys/power/pm_test"
+    if not os.path.exists(path) or "core" not in read(path):
+        raise Skip("this kernel cannot test a suspend")
+    before = time_asleep()
+    write(path, "core")
+    try:
+        write("/sys/power/state", "mem")
+    finally:
+        write(path, "none")
+    slept = time_asleep() - before
+    assert slept > SLEEP * SECOND, slept
+    return slept
+
+
+def test_suspended(kernel):
+    """Collectors that were there before the machine slept record on, one that starts after it records processes of before and
+    after; no call has the time asleep in it, and what is saved ends now."""
+    del kernel
+    before = standin("nrt", "--calls", "0", "--threads", "2", "--rate", "50")
+    after = standin("cuda", "--calls", "0", "--rate", "50")
+    recorder = Recorder("-p", before.pid, "--why", "--samples", "--counters", "page-faults,task-clock",
+                        "--counters-per-inference", output=os.path.join(scratch(), "before.json"))
+    collector = Collector("-p", before.pid)
+    before.go()
+    seen = collector.wait_inferences(50)["window_inferences"]
+    slept = suspend()
+    collector.wait_inferences(seen + 50)
+    late = Recorder("-p", "%d,%d" % (before.pid, after.pid), output=os.path.join(scratch(), "after.json"))
+    after.go()
+    collector.wait_inferences(seen + 100)
+    saved = collector.save()
+    age = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - saved.end
+    collector.stop()
+    results, others = before.stop(), after.stop()
+    trace, later = recorder.finish(), late.finish()
+    compare("nrt", results, trace)
+    later.check()
+    compare_calls(others, later, ("cuGraphLaunch",))
+    assert not later.losses() and later.runs(pid=before.pid), later.losses()
+    assert abs(age) < slept / 2, "what was saved ended %d ns ago" % age
+    for one in (trace, later, saved.trace):
+        longest = max(call.duration for call in one.runs()) * 1000
+        assert longest < slept / 2, "a call lasts %d ns of %d asleep" % (longest, slept)
+
+
 def discover(kernel):
     return [("system." + function.__name__[5:], function, (kernel,))
-            for function in (test_process_numbers, test_full_memory_recording, test_full_memory_attaching)]
+            for function in (test_process_numbers, test_full_memory_recording, test_full_memory_attaching, test_suspended)]
