@@ -159,12 +159,14 @@ static int on_site(void *context, const struct xpt_site_info *site)
 		return 0;
 	}
 	if (!list->last_file || strcmp(list->last_file, site->file)) {
+		free(list->last_file);
+		list->last_file = strdup(site->file);
+		if (!list->last_file)
+			return -ENOMEM;
 		printf("%s", list->output.rows ? "\n" : "");
 		print_name(stdout, site->file, 0);
 		printf("\n  %-12s %6s %-10s %6s  %-15s %-15s %-13s %s\n", "OFFSET", "MOVED", "CLASS", "COST", "ROLE",
 		       "FOUND BY", "RUNTIME", "FUNCTION");
-		free(list->last_file);
-		list->last_file = strdup(site->file);
 	}
 	list->output.rows++;
 	printf("  0x%-10" PRIx64 " %+6" PRId64 " %-10s %6u  %-15s %-15s %-13s ", site->offset,

@@ -11,7 +11,7 @@ import time
 from collectors import unharmed
 from harm import program, record_command
 from harness import Process, Recorder, Skip, compare, compare_calls, scratch, standin
-from saved_files import SECOND, Collector
+from saved_files import SECOND, Collector, clock_now
 
 CHILDREN, PARALLEL, NUMBERS = 900, 30, 450  # those from 300 on are given again: each is used six times
 
@@ -109,7 +109,7 @@ def test_full_memory_attaching(kernel):
     workload.go()
     with full_memory():
         collector = Collector("-p", workload.pid, "--window", "8M", "-b", "1M")
-        collector.wait_inferences(50)
+        collector.wait_inferences(20)
         assert collector.save().trace.runs(pid=workload.pid)
         collector.stop()
     unharmed(workload)
@@ -120,7 +120,7 @@ SLEEP = 4  # s, that the machine sleeps at least
 
 def time_asleep():
     """How long it has slept since it was booted, in ns: CLOCK_MONOTONIC stands still meanwhile."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - clock_now()
 
 
 def suspend():
@@ -130,11 +130,18 @@ def suspend():
     if not os.path.exists(path) or "core" not in read(path):
         raise Skip("this kernel cannot test a suspend")
     before = time_asleep()
+    # The port of the results would take nothing any more.
+    driver = "/sys/bus/virtio/drivers/virtio_console"
+    ports = [name for name in os.listdir(driver) if name.startswith("virtio")]
+    for name in ports:
+        write(driver + "/unbind", name)
     write(path, "core")
     try:
         write("/sys/power/state", "mem")
     finally:
         write(path, "none")
+        for name in ports:
+            write(driver + "/bind", name)
     slept = time_asleep() - before
     assert slept > SLEEP * SECOND, slept
     return slept
@@ -144,28 +151,28 @@ def test_suspended(kernel):
     """Collectors that were there before the machine slept record on, one that starts after it records processes of before and
     after; no call has the time asleep in it, and what is saved ends now."""
     del kernel
-    before = standin("nrt", "--calls", "0", "--threads", "2", "--rate", "50")
-    after = standin("cuda", "--calls", "0", "--rate", "50")
+    before = standin("nrt", "--calls", "0", "--threads", "2", "--rate", "20")
+    after = standin("cuda", "--calls", "0", "--rate", "20")
     recorder = Recorder("-p", before.pid, "--why", "--samples", "--counters", "page-faults,task-clock",
                         "--counters-per-inference", output=os.path.join(scratch(), "before.json"))
     collector = Collector("-p", before.pid)
     before.go()
-    seen = collector.wait_inferences(50)["window_inferences"]
+    seen = collector.wait_inferences(20)["window_inferences"]
     slept = suspend()
-    collector.wait_inferences(seen + 50)
+    collector.wait_inferences(seen + 20)
     late = Recorder("-p", "%d,%d" % (before.pid, after.pid), output=os.path.join(scratch(), "after.json"))
     after.go()
-    collector.wait_inferences(seen + 100)
+    collector.wait_inferences(seen + 40)
+    asked = clock_now()
     saved = collector.save()
-    age = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - saved.end
+    assert asked - SECOND < saved.end < clock_now() + SECOND, (asked, saved.end, clock_now())
     collector.stop()
     results, others = before.stop(), after.stop()
     trace, later = recorder.finish(), late.finish()
     compare("nrt", results, trace)
     later.check()
-    compare_calls(others, later, ("cuGraphLaunch",))
+    compare_calls(others, later)
     assert not later.losses() and later.runs(pid=before.pid), later.losses()
-    assert abs(age) < slept / 2, "what was saved ended %d ns ago" % age
     for one in (trace, later, saved.trace):
         longest = max(call.duration for call in one.runs()) * 1000
         assert longest < slept / 2, "a call lasts %d ns of %d asleep" % (longest, slept)

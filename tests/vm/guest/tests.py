@@ -28,13 +28,14 @@ class Report:
     """The port, or standard output when this is called by hand in a machine's shell."""
 
     def __init__(self):
-        path = port_path()
-        self._file = open(path, "wb", buffering=0) if path else sys.stdout.buffer.raw
+        self._path = port_path()
 
     def send(self, event, **fields):
         data = json.dumps(dict(fields, event=event)).encode() + b"\n"
-        while data:
-            data = data[self._file.write(data):]
+        # Opened each time: a test may take the port away meanwhile (system.suspended).
+        with open(self._path, "wb", buffering=0) if self._path else contextlib.nullcontext(sys.stdout.buffer.raw) as file:
+            while data:
+                data = data[file.write(data):]
 
 
 def port_path():
