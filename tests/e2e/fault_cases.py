@@ -242,13 +242,17 @@ def given_by(index, one):
 
 
 def codeobj(environment):
-    folder = os.path.join(harness.scratch(passing=True), "codes")
+    """What it lacks is in the last line of the list on standard output."""
+    folder, said = os.path.join(harness.scratch(passing=True), "codes"), []
 
     def made(_):
         index = json.loads(read(os.path.join(folder, "index.json")))
         files = {name: len(read(os.path.join(folder, name))) for name in sorted(os.listdir(folder)) if name != "index.json"}
         return {"files": files, "objects": sorted((one["kind"], one.get("sha256", "")) for one in index["objects"] if given_by(index, one))}
-    return finished(["codeobj", "-o", folder, *WAITING, "--", harness.workload_path("workload"), "hip", "--calls", "3"], environment, made)
+    outcome = finished(["codeobj", "-o", folder, *WAITING, "--", harness.workload_path("workload"), "hip", "--calls", "3"], environment, made,
+                       said=said)
+    lacks = re.findall(r", (\d+ (?:incomplete|lost|not kept for a limit))", said[0].decode())
+    return outcome._replace(stderr=outcome.stderr + "".join("\nlost: " + one for one in lacks))
 
 
 def continuous(environment):

@@ -266,13 +266,14 @@ def of_places(series, places):
 
 
 def in_steps(series, first=1, every=1, last=None):
-    """Each with the fault and what is wrong, until a run has nothing left to fail."""
+    """Each with the fault and what is wrong. A run may have a few less than were counted, or more."""
     number = first
     while last is None or number <= last:
         fault, wrong, outcome = series.run(number)
-        if not fault:
+        if fault:
+            yield fault, wrong, outcome
+        elif number >= series.count:
             return
-        yield fault, wrong, outcome
         number += every
 
 
