@@ -266,7 +266,7 @@ def continuous(environment):
         path = os.path.join(attached.folder, "t.json")
         subprocess.run([harness.XPUTRACE, "report", attached.saved.stdout.strip(), "-q", "-o", path], check=True, capture_output=True)
         return compared("nrt", attached.results, path, "recorded")
-    attached = Attached(environment, "nrt", ["continuous", "start", "-p", "PID", "--instance", name, "-o", "FOLDER"],
+    attached = Attached(environment, "nrt", ["continuous", "start", "-p", "PID", "--instance", name, "-o", "FOLDER", "--budget", "none"],
                         "recording into memory", stop=True, options=("--calls", "20", "--linger"))
     outcome = attached.run(made, meanwhile)
     # A save that fails says why to whoever has asked for it.

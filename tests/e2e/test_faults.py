@@ -73,12 +73,14 @@ def test_memory(name):
     check(faults.Case.all[name], "memory", leave=faults.OTHERS + (",libcjson" if tracing else ""))
 
 
-def test_memory_of_agent():
-    """Each of the first allocations, before there is anything to trace."""
+@cases("record_ops", "agent")
+def test_memory_at_start(name):
+    """Each of the first allocations: where options are parsed, whose command gives the status; before there is anything to trace."""
+    first, last = {"record_ops": (1, 1), "agent": (10, 20)}[name]
     faults.adopt()
     try:
-        series = faults.Series(faults.Case.all["agent"], "memory", leave=faults.OTHERS + ",libcjson")
-        wrong = ["%s: %s" % (faults.lines_of(fault), reason) for fault, reason, _ in faults.in_steps(series, first=10, last=20) if reason]
+        series = faults.Series(faults.Case.all[name], "memory", leave=faults.OTHERS + ",libcjson")
+        wrong = ["%s: %s" % (faults.lines_of(fault), reason) for fault, reason, _ in faults.in_steps(series, first, last=last) if reason]
     finally:
         faults.adopt(False)
     assert not wrong, wrong

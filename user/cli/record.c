@@ -280,6 +280,10 @@ int command_record(int argc, char **argv)
 	static struct record_context record = { .session = { .output = json }, .format = -1 };
 	int result = session_options_parse(&line, argc, argv, &record);
 
+	/* Without memory options are not parsed as far as the command. */
+	for (int i = 1; i < argc && result == EXIT_FAILED && !record.own_status; i++)
+		if (!strcmp(argv[i], "--"))
+			result = EXIT_CANNOT_RECORD;
 	if (result)
 		return result;
 	if (session_counters_missing(&line, &record.session))
