@@ -465,18 +465,18 @@ static int print_captured(const struct codeobj_context *context, struct xpt_code
 			  const char *folder)
 {
 	const struct xpt_codeobj_list *list;
-	int error = xpt_codeobj_capture_get(capture, &list), result;
+	int error = xpt_codeobj_capture_get(capture, &list), result = 0;
 	char text[200];
 
-	if (error) {
-		snprintf(text, sizeof(text), "cannot list code objects: %s", strerror(-error));
-		print_message(NULL, XPT_LOG_ERROR, text);
-		return EXIT_FAILED;
+	if (!error) {
+		result = context->json || !context->session.quiet ? output_status(print_list(context, list)) : 0;
+		error = context->session.quiet ? 0 : codeobj_summary(stderr, list, context->snapshot, folder);
 	}
-	result = context->json || !context->session.quiet ? output_status(print_list(context, list)) : 0;
-	if (!context->session.quiet && codeobj_summary(stderr, list, context->snapshot, folder))
-		result = EXIT_FAILED;
-	return result;
+	if (!error)
+		return result;
+	snprintf(text, sizeof(text), "cannot list code objects: %s", strerror(-error));
+	print_message(NULL, XPT_LOG_ERROR, text);
+	return EXIT_FAILED;
 }
 
 static void print_started(const struct codeobj_context *context)

@@ -7,7 +7,7 @@
 
 /* ---- what an event means to the runs that are for its program ---- */
 
-/* The program's row in the report; NULL: no memory. */
+/* The program's row in the report; NULL: no memory, which is reported. */
 static struct row *row_get(struct member *member, struct report *report)
 {
 	const struct entry *entry = member->entry;
@@ -16,7 +16,9 @@ static struct row *row_get(struct member *member, struct report *report)
 		return member->row;
 	member->row = report_row(report, entry->identity);
 	member->serial = member->row ? report->serial : 0;
-	if (member->row && entry->released && entry->released <= report->end)
+	if (!member->row)
+		log_out_of_memory(member->run->handle->profiling);
+	else if (entry->released && entry->released <= report->end)
 		member->row->released = true;
 	return member->row;
 }
@@ -48,11 +50,8 @@ static void accumulate_for_stream(struct member *member, const struct inference 
 	struct report *report = intervals_at(member->run, inference->end);
 	struct row *row = report ? row_get(member, report) : NULL;
 
-	if (!row) {
-		if (report)
-			log_out_of_memory(member->run->handle->profiling);
+	if (!row)
 		return;
-	}
 	add_sample(member->run, report, row, inference);
 	if (inference->end <= report->start)
 		report->late += member->run->sampled;
