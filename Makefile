@@ -98,6 +98,7 @@ PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/
 # Of the command alone.
 CLI_LIBS = $(call memo,CLI_LIBS,$(PKG_CONFIG) --libs ncursesw libmicrohttpd libcurl 2>/dev/null)
 LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
+UNIT_LIBS = -lcriterion
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
 INCLUDES := -I. -Iuser -Iinclude
@@ -337,12 +338,12 @@ $(UNITS:%=$(BUILD)/%): $(BUILD)/%: user/packaging/%.in FORCE
 
 $(BUILD)/test-unit: $(UNIT_OBJECTS) $(LIBRARY_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) $(UNIT_LIBS)
 
 # -no-pie: each test is a process of its own, for which hundreds of thousands of addresses would be relocated.
 $(BUILD)/test-sanitize: $(SANITIZED_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(SANITIZE) -no-pie $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
+	$(Q)$(CC) $(SANITIZE) -no-pie $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) $(UNIT_LIBS)
 
 # Prints what is read from a file, to be compared with what other readers say.
 $(BUILD)/test-code-read: $(BUILD)/obj/tests/e2e/code_read.o $(filter $(BUILD)/obj/user/code/%,$(LIBRARY_OBJECTS)) \
@@ -489,8 +490,8 @@ test-vm-all: override VM_OPTIONS += --all --matrix
 test-vm test-vm-matrix test-vm-all:
 	$(Q)tests/deps.sh vm
 	$(Q)tests/deps.sh arm64
-	$(Q)$(MAKE) --no-print-directory all workload
-	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all workload
+	$(Q)$(MAKE) --no-print-directory all workload build/bench/loop
+	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all workload build/arm64/bench/loop
 	$(PYTHON) tests/vm/run.py $(VM_OPTIONS)
 
 ## test-public         programs that use the installed library, and docs/examples; root, to trace

@@ -311,14 +311,14 @@ def test_counters_that_nobody_reads(kind):
 
 
 def test_collector_is_stopped():
-    """SIGSTOP of the collector for 2 s: the target goes on at its pace, and what is lost is counted."""
+    """SIGSTOP of the collector for 2 s, longer where processors are slow: the target goes on at its pace, and what is lost is counted."""
     workload = standin("nrt", "--calls", 0, "--threads", 2, "--log-times")
     recorder = Recorder("-b", "1M", "-p", workload.pid)
     workload.go()
     time.sleep(1)
     recorder.signal(signal.SIGSTOP)
     stopped = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e9
-    time.sleep(2)
+    time.sleep(2 * SLOW)
     continued = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e9
     recorder.signal(signal.SIGCONT)
     time.sleep(1)

@@ -5,7 +5,7 @@ import collections
 import os
 import time
 
-from harness import (BUILD, Process, Recorder, Workload, alone, cases, compare, entries_of, need, record_late, standin,
+from harness import (BUILD, SLOW, Process, Recorder, Workload, alone, cases, compare, entries_of, need, record_late, standin,
                      wait_until)
 from collectors import Collector, report
 from onnx_models import model, serve
@@ -146,4 +146,4 @@ def test_idle():
     share = (int(read(collecting, "schedstat").split()[0]) - begun) / (time.monotonic() - started) / 1e9
     workload.go()
     compare("nrt", workload.results(), recorder.finish())
-    assert share < 0.01, share
+    assert share < 0.01 * SLOW, share

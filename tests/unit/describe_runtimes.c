@@ -68,7 +68,8 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 	for (unsigned int i = 0; i < spec->fetches; i++) {
 		const struct xpt_fetch *fetch = &spec->fetch[i];
 
-		cr_expect(fetch->source <= 15 || fetch->source == RETURN || fetch->source == XPT_SOURCE_CONSTANT);
+		cr_expect(fetch->source <= 15 || fetch->source == RETURN || fetch->source == XPT_SOURCE_RESULT ||
+			  fetch->source == XPT_SOURCE_CONSTANT);
 		cr_expect_leq(fetch->derefs, XPT_DEREF_MAX);
 		cr_expect_not(meanings & 1u << fetch->meaning, "%s %s: twice", runtime, call->function);
 		meanings |= 1u << fetch->meaning;

@@ -465,7 +465,9 @@ Test(profile_handle_choice, time_is_bounded)
 	};
 	static const size_t lengths[] = { 250, 4096, 65536 };
 	size_t i, k, given_up = 0;
-	double begin, most = 0;
+	const char *slow = getenv(
+		"XPUTRACE_E2E_SLOW"); /* how many times longer an emulated processor takes, whose host may be busy */
+	double begin, most = 0, limit = slow ? 400 * atof(slow) : 200;
 	char *name;
 
 	for (i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
@@ -479,7 +481,7 @@ Test(profile_handle_choice, time_is_bounded)
 		}
 	}
 	cr_expect_geq(given_up, 15, "%zu", given_up);
-	cr_expect_lt(most, 200, "%f ms", most);
+	cr_expect_lt(most, limit, "%f ms", most);
 	name = repeated("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", 65536);
 	cr_expect_eq(matches("(a+)+$", name), -E2BIG);
 	free(name);

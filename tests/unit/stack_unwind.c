@@ -198,10 +198,10 @@ Test(stack_unwind, returns_that_are_probed)
 	struct xpt_record_stack_sample sample;
 	struct seen seen;
 	struct unwinder *unwinder = unwinder_new(&seen);
-	const __u64 trampoline = 0x7fffffffe000;
+	const __u64 trampoline = 0x7fffffffe000, signature = ~0ull << 48;
 	struct seen before;
 	union copy copy;
-	__u64 word, own;
+	__u64 word, own, probed;
 
 	outer_of_chain(&copy);
 	cr_assert_eq(unwinder_stack(unwinder, &copy.copy, NULL, &sample), 0);
@@ -211,12 +211,14 @@ Test(stack_unwind, returns_that_are_probed)
 	copy.copy.trampoline = trampoline;
 	for (__u32 at = 0; at < copy.copy.length && !copy.copy.returns; at += sizeof(word)) {
 		memcpy(&word, copy.copy.bytes + at, sizeof(word));
-		if (word - own >= 64)
+		if ((word & ~signature) - own >= 64)
 			continue;
 		copy.copy.returned[0].stack = copy.copy.stack + at;
-		copy.copy.returned[0].address = word;
+		copy.copy.returned[0].address = word & ~signature;
 		copy.copy.returns = 1;
-		memcpy(copy.copy.bytes + at, &trampoline, sizeof(trampoline));
+		/* AArch64: signed by the function, as what was there. */
+		probed = trampoline | (word & signature);
+		memcpy(copy.copy.bytes + at, &probed, sizeof(probed));
 	}
 	cr_assert_eq(copy.copy.returns, 1);
 	cr_assert_eq(unwinder_stack(unwinder, &copy.copy, NULL, &sample), 0);

@@ -161,9 +161,11 @@ Test(target_probe_functions, one_site_for_different_arguments)
 	static const char text[] =
 		".globl f\n.type f,@function\nf: .cfi_startproc\nmov %rsi,%rdi\npush %rbx\npop %rbx\nret\n"
 		".cfi_endproc\n.size f,.-f\n.globl g\n.type g,@function\n.set g,f\n";
-	const char *path = support_library("f.s", text, "");
+	const char *path;
 	struct fixture fixture;
 
+	support_needs_x86();
+	path = support_library("f.s", text, "");
 	begin(&fixture, "f", NULL);
 	add_symbol(&fixture, "f", NULL, NULL);
 	add_symbol(&fixture, "g", NULL, NULL);
@@ -180,8 +182,13 @@ Test(target_probe_functions, one_site_for_different_arguments)
 /* A function that falls into the next one: the probe behind its landing pad is on the other's entry. */
 Test(target_probe_functions, function_that_falls_into_another)
 {
-	static const char text[] = ".globl f\n.type f,@function\n.globl g\n.type g,@function\n"
-				   "f: .cfi_startproc\nendbr64\ng: push %rbx\npop %rbx\nret\n.cfi_endproc\n";
+	static const char text[] = ".globl f\n.type f,@function\n.globl g\n.type g,@function\nf: .cfi_startproc\n"
+#ifdef __x86_64__
+				   "endbr64\ng: push %rbx\npop %rbx\n"
+#else
+				   "hint #34\ng: nop\n"
+#endif
+				   "ret\n.cfi_endproc\n";
 	const char *path = support_library("f.s", text, "");
 	struct fixture fixture;
 

@@ -203,9 +203,12 @@ Test(target_probe_site, inside_of_an_instruction)
 
 Test(target_probe_site, places)
 {
-	const char *library = build();
-	struct elf_file *file = support_open(library);
+	const char *library;
+	struct elf_file *file;
 
+	support_needs_x86();
+	library = build();
+	file = support_open(library);
 	for (size_t i = 0; i < CASE_COUNT; i++) {
 		const struct site_case *test = &cases[i];
 		unsigned long long entry = support_symbol(library, test->name), at;
@@ -233,10 +236,13 @@ Test(target_probe_site, places)
 
 Test(target_probe_site, only_code)
 {
-	const char *library = build();
-	struct elf_file *file = support_open(library);
+	const char *library;
+	struct elf_file *file;
 	struct site site;
 
+	support_needs_x86();
+	library = build();
+	file = support_open(library);
 	cr_expect_eq(site_choose(file, support_symbol(library, "slot"), 0, &site), -ENOENT);
 	cr_expect_eq(site_choose(file, 0x7ffffffff000, 0, &site), -ENOENT);
 	elf_file_close(file);
@@ -257,9 +263,9 @@ Test(target_probe_site, compiled_functions)
 					       "-O1",
 					       "-O2",
 					       "-Os",
-					       "-O2 -fcf-protection=full",
+					       "-O2 " SUPPORT_MARKED,
 					       "-O2 -fpatchable-function-entry=2",
-					       "-O2 -fcf-protection=none" };
+					       "-O2 " SUPPORT_PLAIN };
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
 		const char *library = support_library("compiled.c", source, options[i]);

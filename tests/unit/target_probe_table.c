@@ -84,8 +84,8 @@ static const char *const compilers[] = {
 	"-O0",
 	"-O1",
 	"-O2",
-	"-O3 -fcf-protection=full",
-	"-Os -fcf-protection=none",
+	"-O3 " SUPPORT_MARKED,
+	"-Os " SUPPORT_PLAIN,
 	"-O2 -fstack-protector-all",
 	"-O2 -s",
 	"-O2 -Wl,-z,pack-relative-relocs",
@@ -255,12 +255,19 @@ Test(target_probe_table, from_memory_without_size)
 	unload(&loaded);
 }
 
+#ifdef __x86_64__
+#define ADDRESS "lea \\name(%rip),%rax\n"
+#else
+#define ADDRESS "adrp x0,\\name\nadd x0,x0,:lo12:\\name\n"
+#endif
+
 /* The object on the way begins where the table ends: its addresses are no slots. */
 Test(target_probe_table, ends_at_the_object)
 {
 	static const char source[] =
-		".text\n.p2align 4\nf: ret\nget: lea table(%rip),%rax\nret\n"
-		".globl Accessor\n.type Accessor,@function\nAccessor: lea object(%rip),%rax\nret\n"
+		".macro address name\n" ADDRESS ".endm\n"
+		".text\n.p2align 4\nf: ret\nget: address table\nret\n"
+		".globl Accessor\n.type Accessor,@function\nAccessor: address object\nret\n"
 		".section .data.rel.ro,\"aw\"\ntable: .rept 10\n.quad f\n.endr\nobject: .quad get, f\n"
 		".section .note.GNU-stack,\"\",@progbits\n";
 	const char *path = support_library("adjacent.s", source, "");

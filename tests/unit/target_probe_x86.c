@@ -151,6 +151,7 @@ Test(target_probe_x86, lengths_and_targets_as_objdump)
 	Dl_info info;
 	FILE *pipe;
 
+	support_needs_x86();
 	cr_assert_neq(dladdr((void *)gnu_get_libc_version, &info), 0);
 	file = support_open(info.dli_fname);
 	at = (unsigned long long)(uintptr_t)info.dli_saddr - (unsigned long long)(uintptr_t)info.dli_fbase;
@@ -217,9 +218,11 @@ static const struct {
 Test(target_probe_x86, accessors)
 {
 	const char *source = support_path("accessors.s"), *program = support_path("accessors");
-	FILE *file = fopen(source, "we");
 	struct elf_file *elf;
+	FILE *file;
 
+	support_needs_x86();
+	file = fopen(source, "we");
 	cr_assert_not_null(file);
 	for (size_t i = 0; i < sizeof(accessors) / sizeof(*accessors); i++)
 		fprintf(file, "%s: %s.size %s,.-%s\nend_%s: .p2align 4\n", accessors[i].name, accessors[i].text,

@@ -303,9 +303,7 @@ Test(target_process_loaded_code_symbol, kernels_that_code_registers)
 	static const char *const compilers[] = { "gcc -O2", "gcc -O0", "gcc -Os", "clang -O2" };
 	const char *source = support_path("registered.c"), *object = support_path("registered.so");
 
-#ifndef __x86_64__
-	cr_skip_test("x86-64 only");
-#endif
+	support_needs_x86();
 	support_write(source, text, sizeof(text) - 1);
 	for (size_t i = 0; i < sizeof(compilers) / sizeof(compilers[0]); i++) {
 		support_run("%s -w -shared -fPIC %s -o %s", compilers[i], source, object);
@@ -335,6 +333,7 @@ Test(target_process_loaded_code_symbol, stubs_of_the_compiler)
 	size_t count = 0, stubs = 0;
 	FILE *pipe;
 
+	support_needs_clang();
 	cr_assert_not_null(names);
 	support_write(source, text, sizeof(text) - 1);
 	support_run("clang -x hip --cuda-host-only -nogpuinc -nogpulib -c %s -o %s", source, object);

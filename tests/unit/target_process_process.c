@@ -289,6 +289,7 @@ Test(target_process_process, program_of_32_bits)
 	char *arguments[] = { (char *)program, NULL };
 	struct process_info info;
 
+	support_needs_x86();
 	support_write(support_path("waits.s"), text, sizeof(text) - 1);
 	support_run("as --32 -o %s %s && ld -m elf_i386 -o %s %s", support_path("waits.o"), support_path("waits.s"),
 		    program, support_path("waits.o"));

@@ -16,6 +16,31 @@
 
 #include "target/elf/file.h"
 
+/* Options of compilers: functions begin with what branches may lead to, and have their return addresses signed; or neither. */
+#ifdef __x86_64__
+#define SUPPORT_MARKED "-fcf-protection=full"
+#define SUPPORT_PLAIN "-fcf-protection=none"
+#define SUPPORT_X86_64 true
+#else
+#define SUPPORT_MARKED "-mbranch-protection=standard"
+#define SUPPORT_PLAIN "-mbranch-protection=none"
+#define SUPPORT_X86_64 false
+#endif
+
+/* For a test of code of x86-64 that other programs of this machine have to make. */
+static inline void support_needs_x86(void)
+{
+	if (!SUPPORT_X86_64)
+		cr_skip_test("x86-64 only");
+}
+
+/* For what only another compiler than the system's makes. */
+static inline void support_needs_clang(void)
+{
+	if (system("clang --version >/dev/null 2>&1"))
+		cr_skip_test("there is no clang");
+}
+
 /* Each test runs in a process of its own: one directory each, removed by support_cleanup(). */
 static char support_dir[64];
 

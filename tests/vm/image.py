@@ -26,7 +26,9 @@ OPTIONAL = {"apparmor_parser", "strace"}
 # Where they are for another architecture.
 PACKAGES = """bash binutils bpftool busybox-static coreutils dash grep kmod mount procps python3-minimal
     libpython3-stdlib strace util-linux""".split()
-NEEDED = "xputrace libxputrace.so workload".split()  # below the build folder
+UNIT_PACKAGES = "g++ libcriterion3 sed".split()  # the same for unit tests: 200 MB
+NEEDED = "xputrace libxputrace.so workload bench/loop".split()  # below the build folder
+UNITS = ("test-unit", "standin")  # the same of the unit tests, which differ between architectures only
 WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
 TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers".split()
 FILES = ["tests/workload/regions.py"]
@@ -154,8 +156,8 @@ def add_python(tree):
     os.symlink(os.path.realpath(sys.executable), tree.path("usr/bin/python3"))
 
 
-def add_build_tree(tree, build):
-    for name in NEEDED:
+def add_build_tree(tree, build, needed):
+    for name in needed:
         path = os.path.join(build, name)
         if not os.path.exists(path):
             raise Missing("%s has not been built" % name)
@@ -192,25 +194,32 @@ def make_root(build, folder):
     tree = Tree(os.path.join(folder, "root"))
     for name in PROGRAMS:
         tree.add_program(name)
+    for name in packages.output_of(["busybox", "--list"]).split():  # what programs of the tests call besides
+        if not os.path.lexists(tree.path("usr/bin/" + name)):
+            os.symlink("busybox", tree.path("usr/bin/" + name))
     add_python(tree)
     return finish_root(tree, build, os.path.join(folder, "root.img"))
 
 
-def make_root_arm64(build, folder, refresh):
-    """The one of AArch64."""
-    unpacked = os.path.join(folder, "packages-arm64")
+def make_root_arm64(build, folder, refresh, units):
+    """The one of AArch64; units: with the unit tests."""
+    unpacked = os.path.join(folder, "packages-arm64" + "-units" * units)
     if refresh or not os.path.exists(unpacked + ".done"):
-        packages.fetch_root(unpacked, "bookworm", "arm64", PACKAGES)
+        packages.fetch_root(unpacked, "bookworm", "arm64", PACKAGES + UNIT_PACKAGES * units)
         open(unpacked + ".done", "wb").close()
     tree = Arm64Tree(os.path.join(folder, "root-arm64"), unpacked)
+    if units:
+        libraries = tree.path("usr/lib/aarch64-linux-gnu")
+        subprocess.run(["make", "--no-print-directory", "-C", ROOT, "ARCH=arm64", "build/arm64/test-unit",
+                        "UNIT_LIBS=-L%s -Wl,-rpath-link,%s -l:libcriterion.so.3" % (libraries, libraries)], check=True)
     for name in ("usr/share/doc", "usr/share/man", "usr/share/locale"):
         shutil.rmtree(tree.path(name), ignore_errors=True)
-    return finish_root(tree, os.path.join(build, "arm64"), os.path.join(folder, "root-arm64.img"))
+    return finish_root(tree, os.path.join(build, "arm64"), os.path.join(folder, "root-arm64.img"), UNITS * units)
 
 
-def finish_root(tree, build, path):
-    """Adds the build tree, and makes the file system at path of it."""
-    add_build_tree(tree, build)
+def finish_root(tree, build, path, more=()):
+    """Adds the build tree, more of it than what is needed, and makes the file system at path of it."""
+    add_build_tree(tree, build, NEEDED + list(more))
     tree.write("etc/passwd", "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
     tree.write("etc/group", "root:x:0:\nnogroup:x:65534:\n")
     make_file_system(tree.folder, path)

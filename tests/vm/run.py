@@ -435,8 +435,9 @@ def main():
         for kernel in kernels:
             os.makedirs(os.path.join(FOLDER, kernel.name), exist_ok=True)
         try:
+            units = options.all or any(pattern.startswith("unit") for pattern in options.k)
             roots = {architecture: image.make_root(BUILD, FOLDER) if architecture == "amd64" else
-                     image.make_root_arm64(BUILD, FOLDER, options.refresh)
+                     image.make_root_arm64(BUILD, FOLDER, options.refresh, units)
                      for architecture in {kernel.architecture for kernel in kernels}}
         except (image.Missing, packages.Unavailable) as reason:
             sys.exit("tests/vm: %s" % reason)

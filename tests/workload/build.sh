@@ -123,7 +123,7 @@ newer "$out/stubs" "$here/stubs.c" "$here/build.sh" "$out/lib/libcudart.so.12" "
 # A chain of calls that is known, without frame pointers.
 # shellcheck disable=SC2016,SC2086
 newer "$out/stacks" "$here/stacks.c" "$here/build.sh" "$out/lib/libnrt.so.1" ||
-	$cc $flags -fomit-frame-pointer -Wl,--build-id -o "$out/stacks" "$here/stacks.c" "$out/lib/libnrt.so.1" \
+	$cc $flags $marked -fomit-frame-pointer -Wl,--build-id -o "$out/stacks" "$here/stacks.c" "$out/lib/libnrt.so.1" \
 		-Wl,-rpath,'$ORIGIN/lib' -lpthread
 
 # Prompts and answers of a language model.

@@ -38,6 +38,22 @@ struct unwinding {
 	const struct xpt_record_python_copy *python; /* NULL: none */
 };
 
+/*
+ * A return address without its signature, which AArch64 has above the bits of an address; xpaclri takes it away where processors have
+ * signatures. Other words are kept, unless they are no addresses.
+ */
+static __u64 without_signature(__u64 word)
+{
+#if defined(__aarch64__)
+	register __u64 link __asm__("x30") = word;
+
+	__asm__("hint #7" : "+r"(link));
+	return link;
+#else
+	return word;
+#endif
+}
+
 /* ---- what libdw asks for ---- */
 
 static bool copy_word(const struct xpt_record_stack_copy *copy, __u64 address, __u64 *word)
@@ -47,6 +63,7 @@ static bool copy_word(const struct xpt_record_stack_copy *copy, __u64 address, _
 	if (address < copy->stack || at > copy->length || copy->length - at < sizeof(*word))
 		return false;
 	memcpy(word, copy->bytes + at, sizeof(*word));
+	*word = without_signature(*word);
 	return true;
 }
 
@@ -86,6 +103,9 @@ static bool set_registers(Dwfl_Thread *thread, void *argument)
 
 	for (unsigned int i = 0; i < XPT_STACK_REGISTERS; i++)
 		registers[i] = process->unwinding->registers[i];
+#ifdef LINK_REGISTER
+	registers[LINK_REGISTER] = without_signature(registers[LINK_REGISTER]);
+#endif
 	if (!dwfl_thread_state_registers(thread, 0, REGISTERS, registers))
 		return false;
 	if (PROGRAM_COUNTER >= REGISTERS)
@@ -182,12 +202,12 @@ static void restore_returns(struct xpt_record_stack_copy *copy)
 	if (!copy->trampoline)
 		return;
 #ifdef LINK_REGISTER
-	if (copy->registers[LINK_REGISTER] == copy->trampoline && copy->returns)
+	if (without_signature(copy->registers[LINK_REGISTER]) == copy->trampoline && copy->returns)
 		copy->registers[LINK_REGISTER] = copy->returned[next++].address;
 #endif
 	for (__u32 at = 0; at + sizeof(word) <= copy->length; at += sizeof(word)) {
 		memcpy(&word, copy->bytes + at, sizeof(word));
-		if (word != copy->trampoline)
+		if (without_signature(word) != copy->trampoline)
 			continue;
 #ifndef LINK_REGISTER
 		while (next < copy->returns && copy->returned[next].stack < copy->stack + at)

@@ -22,6 +22,9 @@ else
 	mount -t cgroup2 none /sys/fs/cgroup
 fi
 ln -s /proc/self/fd /dev/fd
+ln -s /proc/self/fd/0 /dev/stdin
+ln -s /proc/self/fd/1 /dev/stdout
+ln -s /proc/self/fd/2 /dev/stderr
 busybox ip link set lo up
 busybox hostname xputrace-vm
 

@@ -61,13 +61,14 @@ def in_order(options, chosen):
     import pmu_tests
     import setup_tests
     import system_tests
+    import unit_tests
     kernel = options["kernel"]
     first, loading, last = kernel_tests.discover(kernel)
     loading += device_tests.discover(kernel) + pmu_tests.discover(kernel) + gpu_tests.discover(kernel)
     loading += counters_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
-    tests = setup_tests.discover(options) + first + system_tests.discover(kernel)
+    tests = setup_tests.discover(options) + unit_tests.discover() + first + system_tests.discover(kernel)
     tests += [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + lockdown_tests.discover()
     for pattern in chosen:
         assert any(fnmatch.fnmatchcase(test[0], pattern) for test in tests), "no test matches %s" % pattern
