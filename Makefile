@@ -490,8 +490,8 @@ test-vm-all: override VM_OPTIONS += --all --matrix
 test-vm test-vm-matrix test-vm-all:
 	$(Q)tests/deps.sh vm
 	$(Q)tests/deps.sh arm64
-	$(Q)$(MAKE) --no-print-directory all workload build/bench/loop
-	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all workload build/arm64/bench/loop
+	$(Q)$(MAKE) --no-print-directory all workload build/bench/loop build/test-code-read
+	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all workload build/arm64/bench/loop build/arm64/test-code-read
 	$(PYTHON) tests/vm/run.py $(VM_OPTIONS)
 
 ## test-public         programs that use the installed library, and docs/examples; root, to trace

@@ -6,7 +6,7 @@ import sys
 
 from saved_files import (CLOCKS, Collector, calls_by_execution, check_suffix, clock_now, executions, executions_in,
                         nanoseconds)
-from harness import RUNS, Workload, cases, compare, entries_of, library_path, results_in, standin
+from harness import RUNS, SLOW, Workload, cases, compare, entries_of, library_path, results_in, standin
 
 ALL = ("--window-time", "0")
 
@@ -123,7 +123,7 @@ def check_latest(saved, log, wanted):
 
 def test_latest():
     """By core, program, handle, number and time: exactly those that the workload has logged last."""
-    workload = standin("nrt", "--programs", str(PROGRAMS), "--calls", "121", "--rate", "400", "--log-times", "--linger")
+    workload = standin("nrt", "--programs", str(PROGRAMS), "--calls", "121", "--rate", str(round(400 / SLOW)), "--log-times", "--linger")
     watcher = Collector("-p", workload.pid, *ALL)
     result, = finish(workload)
     log = executions(result)

@@ -27,10 +27,10 @@ OPTIONAL = {"apparmor_parser", "strace"}
 PACKAGES = """bash binutils bpftool busybox-static coreutils dash grep kmod mount procps python3-minimal
     libpython3-stdlib strace util-linux""".split()
 UNIT_PACKAGES = "g++ libcriterion3 sed".split()  # the same for unit tests: 200 MB
-NEEDED = "xputrace libxputrace.so workload bench/loop".split()  # below the build folder
+NEEDED = "xputrace libxputrace.so workload bench/loop test-code-read".split()  # below the build folder
 UNITS = ("test-unit", "standin")  # the same of the unit tests, which differ between architectures only
 WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
-TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers".split()
+TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers user/cli/completion".split()
 FILES = ["tests/workload/regions.py"]
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "opencl_loads", "onnx")
