@@ -484,7 +484,7 @@ test-faults: all workload
 ## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, those of the architecture
 ##                     on AArch64, too; in QEMU without KVM
 ## test-vm-matrix      a few of them on x86-64 with 1 to 8 CPUs, each way to preempt, cgroup v1, lockdown, AppArmor, SELinux; an hour
-## test-vm-all         all tests, and those of test-vm-matrix; takes hours
+## test-vm-all         all tests, on AArch64 unit tests, too, and those of test-vm-matrix; takes hours for each kernel
 test-vm-matrix: override VM_OPTIONS += --matrix
 test-vm-all: override VM_OPTIONS += --all --matrix
 test-vm test-vm-matrix test-vm-all:

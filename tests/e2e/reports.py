@@ -29,7 +29,7 @@ ADJUSTMENT = 20000  # ns
 # A thread may have to wait between the end of its call and the record of it: a slow machine does so that the report is closed.
 LATE = 0 if SLOW == 1 else 100 * 1000 * 1000  # ns
 # The workload's own clock readings are compared through one such difference for the whole test.
-DRIFT = 1000 * 1000  # ns
+DRIFT = round(1000 * 1000 * SLOW)  # ns
 
 
 def nanoseconds(seconds):
