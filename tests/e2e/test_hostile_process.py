@@ -200,6 +200,7 @@ def test_capabilities_of_counters():
             counters = Process([XPUTRACE, "counters", "-e", "task-clock,page-faults", "--every", "10ms", *what])
             wait_until(lambda: capabilities(counters.pid)["CapPrm"] != mine, "fewer capabilities")
             its = capabilities(counters.pid)
+            time.sleep(0.2 * SLOW)  # it counts
             counters.signal(signal.SIGINT)
             counters.wait()
             assert its["CapPrm"] == its["CapEff"] == kept & mine, its  # sys_ptrace, dac_read_search

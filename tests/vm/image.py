@@ -6,6 +6,7 @@ system that finds the root."""
 import glob
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -204,9 +205,11 @@ def make_root(build, folder):
 def make_root_arm64(build, folder, refresh, units):
     """The one of AArch64; units: with the unit tests."""
     unpacked = os.path.join(folder, "packages-arm64" + "-units" * units)
-    if refresh or not os.path.exists(unpacked + ".done"):
-        packages.fetch_root(unpacked, "bookworm", "arm64", PACKAGES + UNIT_PACKAGES * units)
-        open(unpacked + ".done", "wb").close()
+    done = pathlib.Path(unpacked + ".done")
+    wanted = PACKAGES + UNIT_PACKAGES * units
+    if refresh or not done.exists() or done.read_text(encoding="ascii").split() != wanted:
+        packages.fetch_root(unpacked, "bookworm", "arm64", wanted)
+        done.write_text(" ".join(wanted), encoding="ascii")
     tree = Arm64Tree(os.path.join(folder, "root-arm64"), unpacked)
     if units:
         libraries = tree.path("usr/lib/aarch64-linux-gnu")
