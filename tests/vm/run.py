@@ -50,7 +50,7 @@ SLOW = {"6.1": 15, "6.12": 5, "newest": 5, "arm64-6.1": 15, "arm64-6.12": 10, "a
 
 # Tests that cannot be run in the machines: kernels (none: all), pattern of their names, and why.
 IMAGE = "PoCL and ONNX Runtime are not in the image: they are ten times as large as all else"
-FAULTS = "page faults take an emulated processor longer than what counts as one"
+PAGE_FAULTS = "page faults take an emulated processor longer than what counts as one"
 LEFT_OUT = (
     (("6.1", "6.12"), "*[[]session]", "this kernel has no session links"),
     (("6.1",), "*[[]multi]", "this kernel has no multi links"),
@@ -69,8 +69,8 @@ LEFT_OUT = (
     ((), "codeobj_real.*", IMAGE),
     ((), "codeobj_record.opencl", IMAGE),
     ((), "diff.slower_operator", "an operator of some hundred us takes an emulated processor longer than what it is made to take"),
-    ((), "explain.reasons", FAULTS),
-    ((), "explain.less_recorded", FAULTS),
+    ((), "explain.reasons", PAGE_FAULTS),
+    ((), "explain.less_recorded", PAGE_FAULTS),
     ((), "harm.strace_of_record", "a collector that strace follows takes longer than processes wait for their probes"),
     ((), "codeobj.very_large", "200 MB are too much for the memory of the machines"),
 )

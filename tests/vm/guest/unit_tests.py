@@ -7,11 +7,13 @@ import re
 from harness import BUILD, run
 
 PROGRAM = os.path.join(BUILD, "test-unit")
+# A million programs each: longer than an emulated processor may take.
+LEFT_OUT = "a_million_programs_stay_within_the_limit", "a_session_without_end_stays_as_large_as_it_was"
 
 
 def test_room(room):
     """All unit tests of the room pass, and there are some."""
-    result = run([PROGRAM, "--verbose=1", "--filter", room + "*/*"])
+    result = run([PROGRAM, "--verbose=1", "--filter", "%s*/!(%s)" % (room, "|".join(LEFT_OUT))])
     lines = (result.stdout + result.stderr).splitlines()
     found = re.search(r"Tested: (\d+) \| Passing: (\d+) \|", "\n".join(lines))
     assert result.status == 0 and found and found.group(1) == found.group(2) != "0", "\n".join(
