@@ -32,7 +32,7 @@ NEEDED = "xputrace libxputrace.so workload bench/loop test-code-read".split()  #
 UNITS = ("test-unit", "standin")  # the same of the unit tests, which differ between architectures only
 WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
 TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers user/cli/completion".split()
-FILES = ["tests/workload/regions.py"]
+FILES = ["tests/workload/regions.py", "tests/bench/loop.json"]
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "opencl_loads", "onnx")
 PYTHON_LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
