@@ -45,7 +45,7 @@ def test_killed_while_waiting():
         time.sleep((0.05 + 0.002 * attempt) * SLOW)
         begun = time.monotonic()
         program.kill()
-        assert time.monotonic() - begun < WAIT_LIMIT, "a killed thread waits until its deadline"
+        assert time.monotonic() - begun < 0.5 * SLOW, "a killed thread waits until its deadline"
         line, = other.load("nrt_load", given)
         check_whole(capture.stop(), line, given)
     other.quit()
@@ -107,7 +107,7 @@ def test_lazy_memory():
     result = program.call("nrt_load lazy:%d %d 0 -1 handle:" % (8 * MB, 8 * MB))
     if "userfaultfd" in str(result):
         raise Skip("no memory of that kind can be made here: %s" % result)
-    assert time.monotonic() - begun < 2 * WAIT_LIMIT + SLOW, "it has waited for too long"
+    assert time.monotonic() - begun < 2 * SLOW, "it has waited for too long"
     capture.stop().loads("nrt_load")
 
 
