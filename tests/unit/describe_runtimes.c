@@ -51,6 +51,13 @@ static bool has(const struct xpt_spec *spec, enum xpt_meaning meaning)
 	return false;
 }
 
+/* Where a result is returned in memory; on x86-64 that is the first argument. */
+#ifdef __x86_64__
+#define RESULT_ADDRESS 0
+#else
+#define RESULT_ADDRESS XPT_SOURCE_RESULT
+#endif
+
 static void check_spec(const struct call_spec *call, const char *runtime)
 {
 	const struct xpt_spec *spec = &call->wire;
@@ -68,7 +75,7 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 	for (unsigned int i = 0; i < spec->fetches; i++) {
 		const struct xpt_fetch *fetch = &spec->fetch[i];
 
-		cr_expect(fetch->source <= 15 || fetch->source == RETURN || fetch->source == XPT_SOURCE_RESULT ||
+		cr_expect(fetch->source <= 15 || fetch->source == RETURN || fetch->source == RESULT_ADDRESS ||
 			  fetch->source == XPT_SOURCE_CONSTANT);
 		cr_expect_leq(fetch->derefs, XPT_DEREF_MAX);
 		cr_expect_not(meanings & 1u << fetch->meaning, "%s %s: twice", runtime, call->function);
