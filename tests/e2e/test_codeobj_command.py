@@ -2,6 +2,7 @@
 """What `xputrace codeobj` says on the way and at its end, and with which status it ends."""
 
 import _ctypes
+import contextlib
 import json
 import os
 import re
@@ -176,8 +177,11 @@ def test_descriptors():
     capture = Capture("-p", program.pid)
     program.send(" ".join(library % number for number in range(100)) + "\n")
     wait_until(lambda: len(os.listdir(capture.output)) >= 100, "all libraries are kept")
-    folder = "/proc/%d/fd" % capture.pid
-    held = [path for path in (os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)) if "/library-" in path]
+    folder, held = "/proc/%d/fd" % capture.pid, []
+    for name in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            held.append(os.readlink(os.path.join(folder, name)))
+    held = [path for path in held if "/library-" in path]
     captured = capture.stop()
     program.kill()
     assert sum("/library-" in load["uri"] for load in captured.index["loads"]) == 100, captured.index["loads"]

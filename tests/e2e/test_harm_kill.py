@@ -33,10 +33,10 @@ MOMENT = 2 * SLOW  # seconds from the collector's start, within which it is kill
 AFTER = 1 * SLOW  # seconds from then on, after which nothing is left
 
 
-def checks():
-    """A program that lives for longer than that."""
-    return program("checks", "--size", 400 << 10, "--loads", round(450 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
-                   "--late", round(2000 * SLOW))
+def checks(*words):
+    """A program that works for longer than that."""
+    return program("checks", "--size", 400 << 10, "--loads", round(200 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
+                   "--late", round(2000 * SLOW), *words)
 
 
 class Victim:
@@ -45,15 +45,18 @@ class Victim:
     def __init__(self, mode):
         words = [need(XPUTRACE, "collector"), *MODES[mode]]
         self.instance, self.target = "e2e-" + secrets.token_hex(6), None
+        self.folder = scratch(passing=True)
+        self.end = os.path.join(self.folder, "end")
+        traced = checks("--until", self.end)
         if "continuous" in words:
             words += ["--instance", self.instance]
         if mode.endswith("-p"):
-            self.target = Target(checks())
+            self.target = Target(traced)
             self.target.go()
             words += ["-p", str(self.target.pid)]
         else:
-            words += ["--", "sh", "-c", COMMAND, "sh", *checks()]
-        self.collector = Process(words, start_new_session=True, cwd=scratch(passing=True))
+            words += ["--", "sh", "-c", COMMAND, "sh", *traced]
+        self.collector = Process(words, start_new_session=True, cwd=self.folder)
         self.session = self.target.pid if self.target else self.collector.pid
 
     def kill(self, with_writers):
@@ -71,7 +74,9 @@ class Victim:
         return min(members(self.session, "checks"), default=None)
 
     def outcome(self):
-        """None: it was not begun."""
+        """Of the program, which ends now. None: it was not begun."""
+        with open(self.end, "x", encoding="ascii"):
+            pass
         if self.target:
             return self.target.outcome()
         self.collector.wait()
@@ -95,14 +100,12 @@ def check_gone(victim):
 
 
 def check_restart(victim):
-    """Another collector records what still runs; whether it could."""
+    """Another collector records the program; False: it was not begun."""
     pid = victim.traced()
     if not pid:
         return False
     recorder = Recorder("-p", pid, "-d", "300ms", wait=False)
     status = recorder.wait()
-    if process_state(pid) in ("Z", ""):  # it has ended meanwhile
-        return False
     assert status == 0, "ended with %d: %s" % (status, recorder.stderr)
     trace = Trace(recorder.output)
     assert trace.complete and trace.of("nrt_execute", pid=pid), "nothing was recorded: " + recorder.stderr

@@ -3,12 +3,13 @@
  * Threads that wait in the ways which a stop of the process interrupts, while others call the runtime.
  *
  * checks [--wait-for-go] [--loads N] [--size BYTES] [--pause MS] [--threads N] [--churn N] [--forks N] [--late MS]
+ *        [--until FILE]
  *
  * Each of N threads (2) loads a model of that size (1024) N times (20), executes it and another one, unloads it and
  * pauses (5 ms).
  * churn: another library is loaded and unloaded N times (0) meanwhile. forks: N children (0), one after the other, each
  * of which does what one thread does 3 times. Waits are --late when they last for so much longer than
- * they should (500 ms).
+ * they should (500 ms). until: afterwards it executes a model, which is in no result, until the file exists, for 2 minutes at most.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,6 +41,7 @@ static struct {
 	unsigned int loads, pause, threads, churn, forks, late;
 	size_t size;
 	bool wait_for_go;
+	const char *until;
 } options = { .loads = 20, .size = NEFF_SIZE, .pause = 5, .threads = 2, .late = 500 };
 
 static _Atomic bool finished;
@@ -232,6 +234,7 @@ static void take_options(int count, char **words)
 		{ "churn", required_argument, NULL, 'c' },
 		{ "forks", required_argument, NULL, 'f' },
 		{ "late", required_argument, NULL, 'm' },
+		{ "until", required_argument, NULL, 'u' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option;
@@ -263,6 +266,9 @@ static void take_options(int count, char **words)
 			break;
 		case 'm':
 			options.late = value;
+			break;
+		case 'u':
+			options.until = optarg;
 			break;
 		default:
 			exit(2);
@@ -312,6 +318,16 @@ static void call_and_wait(void)
 		pthread_join(waiters[i].thread, NULL);
 }
 
+static void execute_until(void)
+{
+	uint64_t end = now() + 120000000000ull;
+
+	while (access(options.until, F_OK) && now() < end) {
+		wrong += nrt_execute(kept, NULL, NULL) != 0;
+		usleep(options.pause * 1000);
+	}
+}
+
 int main(int count, char **words)
 {
 	take_options(count, words);
@@ -319,6 +335,8 @@ int main(int count, char **words)
 	if (options.wait_for_go)
 		wait_for_go();
 	call_and_wait();
+	if (options.until)
+		execute_until();
 	print_results();
 	return wrong ? 1 : 0;
 }
