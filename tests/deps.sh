@@ -16,7 +16,7 @@ build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libdw-dev libelf-d
 	libtraceevent-dev libncurses-dev libmicrohttpd-dev libcurl4-openssl-dev libssl-dev zlib1g-dev libsqlite3-dev doxygen"
 workload="$build python3 g++ ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
-test="$demo libcriterion-dev libclang-rt-dev perf bpftrace clang-tools lld llvm spirv-tools python3-pandas python3-yaml socat tmux chromium prometheus"
+test="$demo libcriterion-dev libclang-rt-dev perf bpftrace clang-tools lld llvm spirv-tools python3-pandas python3-yaml openssl socat tmux chromium prometheus"
 deb="python3 debhelper dh-python dpkg-dev"
 case $purpose in
 build) packages=$build ;;

@@ -58,6 +58,7 @@ LEFT_OUT = (
     (("newest",), "devices.*_trace", "this kernel skips events of system calls, and reports do not tell how many"),
     ((), "opencl.*", IMAGE),
     ((), "python.*", IMAGE),
+    ((), "names.loaded_again_in_python", IMAGE),
     ((), "onnx.*", IMAGE),
     ((), "stacks.python*", IMAGE),
     ((), "stacks.node*", IMAGE),
