@@ -388,6 +388,7 @@ __noinline int frame_begin(struct xpt_thread *thread, const struct xpt_spec *spe
 		return 0;
 	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
 	frame->stack = thread->registers.stack;
+	frame->site = thread->registers.site;
 	frame->return_address = thread->return_address;
 	frame->over = spec->over;
 	frame->program = thread->handle;

@@ -83,7 +83,8 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 	if (frame_returns(frame))
 		return frame->stack > thread->registers.stack || frame->spec != spec->index ||
 		       (thread->return_address && thread->return_address != frame->return_address);
-	if (frame->stack == thread->registers.stack && frame->spec == spec->index)
+	/* The same function again, unless it is entered at another place: an exported stub jumps to what it stands for. */
+	if (frame->stack == thread->registers.stack && frame->spec == spec->index && frame->site == thread->registers.site)
 		return false;
 	/* The end of a call without an armed return is unknown; a later call overwrites its return address. */
 	if (read_user(&now, sizeof(now), frame->stack))

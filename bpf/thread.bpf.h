@@ -36,6 +36,7 @@ struct xpt_running {
 struct xpt_frame {
 	__u64 start;
 	__u64 stack;	      /* stack pointer at the entry */
+	__u64 site;	      /* address of the probe */
 	__u64 return_address; /* what stood at the stack pointer (the link register where there is one); if over is set */
 	__u64 over;	      /* of the spec */
 	__u64 program;	      /* handle that it was counted by */

@@ -133,6 +133,17 @@ def test_resolved_addresses():
         assert trace.losses() == {"late_probes": 1}, (options, trace.losses())
 
 
+def test_resolved_addresses_sampled():
+    """The same where most launches are left out: the function that a stub jumps to is not counted as another launch."""
+    for sample in (2, 7):
+        results, trace = record_late(standin("cuda", "--calls", 100, "--resolve", "--programs", 2), "--wait-limit", "30s", "--sample", sample)
+        made = collections.Counter()
+        for entry in entries_of(results):
+            made[entry.get("program")] += entry["count"] if entry["function"].startswith("cuLaunchKernel") else 0
+        counted = {program["name"]: program["calls"] for program in trace.programs(runtime="cuda") if program.get("calls")}
+        assert counted == +made and len(counted) == 2, (sample, counted, +made)
+
+
 def test_resolved_before_attach():
     """An address that was handed out before the attach cannot be known: all other launches are there."""
     results, trace = record_late(standin("cuda", "--calls", 100, "--resolve", "--load-first"))

@@ -22,8 +22,8 @@ INSIDE = "xputrace"  # the build tree in the root file system
 
 # What the tests and the start script call; all of it is copied with the libraries it needs.
 PROGRAMS = """sh apparmor_parser bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
-    mv nm ps readelf rm rmdir rmmod setarch setpriv setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
-OPTIONAL = {"apparmor_parser", "strace"}
+    mv nm objdump ps readelf rm rmdir rmmod setarch setpriv setsid sleep stat strace tail tee tmux touch true umount uname unshare wc""".split()
+OPTIONAL = {"apparmor_parser", "objdump", "strace", "tmux"}
 # Where they are for another architecture.
 PACKAGES = """bash binutils bpftool busybox-static coreutils dash grep kmod mount procps python3-minimal
     libpython3-stdlib strace util-linux""".split()
@@ -31,8 +31,8 @@ UNIT_PACKAGES = "g++ libcriterion3 sed".split()  # the same for unit tests: 200 
 NEEDED = "xputrace libxputrace.so workload bench/loop test-code-read".split()  # below the build folder
 UNITS = ("test-unit", "standin")  # the same of the unit tests, which differ between architectures only
 WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
-TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers user/cli/completion".split()
-FILES = ["tests/workload/regions.py", "tests/bench/loop.json"]
+TREE = "python tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx tests/workload/python user/runtimes user/drivers user/cli/completion".split()
+FILES = ["docs/questions.md", "tests/bench/loop.json", "tests/workload/regions.py", "user/report/SCHEMA.md"]
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "opencl_loads", "onnx")
 PYTHON_LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",

@@ -59,6 +59,7 @@ LEFT_OUT = (
     ((), "opencl.*", IMAGE),
     ((), "python.*", IMAGE),
     ((), "names.loaded_again_in_python", IMAGE),
+    ((), "tracing.*", IMAGE),
     ((), "onnx.*", IMAGE),
     ((), "stacks.python*", IMAGE),
     ((), "stacks.node*", IMAGE),
