@@ -84,7 +84,8 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 		return frame->stack > thread->registers.stack || frame->spec != spec->index ||
 		       (thread->return_address && thread->return_address != frame->return_address);
 	/* The same function again, unless it is entered at another place: an exported stub jumps to what it stands for. */
-	if (frame->stack == thread->registers.stack && frame->spec == spec->index && frame->site == thread->registers.site)
+	if (frame->stack == thread->registers.stack && frame->spec == spec->index &&
+	    frame->site == thread->registers.site)
 		return false;
 	/* The end of a call without an armed return is unknown; a later call overwrites its return address. */
 	if (read_user(&now, sizeof(now), frame->stack))

@@ -70,6 +70,7 @@ LEFT_OUT = (
     ((), "ops.*", IMAGE),
     ((), "codeobj_real.*", IMAGE),
     ((), "codeobj_record.opencl", IMAGE),
+    ((), "sites.standins", "an emulated processor takes minutes to disassemble the libraries, which depends on no kernel"),
     ((), "diff.slower_operator", "an operator of some hundred us takes an emulated processor longer than what it is made to take"),
     ((), "explain.reasons", PAGE_FAULTS),
     ((), "explain.less_recorded", PAGE_FAULTS),

@@ -226,16 +226,11 @@ static void fork_child(void)
 static void take_options(int count, char **words)
 {
 	static const struct option known[] = {
-		{ "wait-for-go", no_argument, NULL, 'g' },
-		{ "loads", required_argument, NULL, 'l' },
-		{ "size", required_argument, NULL, 's' },
-		{ "pause", required_argument, NULL, 'p' },
-		{ "threads", required_argument, NULL, 't' },
-		{ "churn", required_argument, NULL, 'c' },
-		{ "forks", required_argument, NULL, 'f' },
-		{ "late", required_argument, NULL, 'm' },
-		{ "until", required_argument, NULL, 'u' },
-		{ NULL, 0, NULL, 0 },
+		{ "wait-for-go", no_argument, NULL, 'g' },   { "loads", required_argument, NULL, 'l' },
+		{ "size", required_argument, NULL, 's' },    { "pause", required_argument, NULL, 'p' },
+		{ "threads", required_argument, NULL, 't' }, { "churn", required_argument, NULL, 'c' },
+		{ "forks", required_argument, NULL, 'f' },   { "late", required_argument, NULL, 'm' },
+		{ "until", required_argument, NULL, 'u' },   { NULL, 0, NULL, 0 },
 	};
 	int option;
 
