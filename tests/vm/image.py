@@ -22,8 +22,9 @@ INSIDE = "xputrace"  # the build tree in the root file system
 
 # What the tests and the start script call; all of it is copied with the libraries it needs.
 PROGRAMS = """sh apparmor_parser bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
-    mv nm objdump ps readelf rm rmdir rmmod setarch setpriv setsid sleep stat strace tail tee tmux touch true umount uname unshare wc""".split()
-OPTIONAL = {"apparmor_parser", "objdump", "strace", "tmux"}
+    mv nm ps readelf rm rmdir rmmod setarch setpriv setsid sleep stat strace tail tee tmux touch true umount uname unshare wc""".split()
+OPTIONAL = {"apparmor_parser", "strace", "tmux"}
+TERMINAL = ("/usr/lib/locale/C.utf8", "/lib/terminfo")  # what tmux needs
 # Where they are for another architecture.
 PACKAGES = """bash binutils bpftool busybox-static coreutils dash grep kmod mount procps python3-minimal
     libpython3-stdlib strace util-linux""".split()
@@ -199,6 +200,8 @@ def make_root(build, folder):
         if not os.path.lexists(tree.path("usr/bin/" + name)):
             os.symlink("busybox", tree.path("usr/bin/" + name))
     add_python(tree)
+    for name in filter(os.path.isdir, TERMINAL):
+        tree.add_folder(name, name)
     return finish_root(tree, build, os.path.join(folder, "root.img"))
 
 
