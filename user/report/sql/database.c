@@ -258,11 +258,15 @@ static int open_sqlite(struct sql_database *database)
 {
 	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 	char text[256];
+	int code;
 
 	if (sqlite3_initialize() != SQLITE_OK || sql_vfs_register(database))
 		return -ENOMEM;
-	if (sqlite3_open_v2("database", &database->sqlite, flags, database->vfs_name) != SQLITE_OK)
-		return -ENOMEM;
+	code = sqlite3_open_v2("database", &database->sqlite, flags, database->vfs_name);
+	if (code != SQLITE_OK) {
+		fail(database, code);
+		return database->error;
+	}
 	snprintf(text, sizeof(text),
 		 "PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
 		 "PRAGMA temp_store=FILE; PRAGMA cache_size=-16384; PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN;",
