@@ -10,7 +10,7 @@ import time
 
 from collectors import unharmed
 from harm import program, record_command
-from harness import Process, Recorder, Skip, compare, compare_calls, scratch, standin
+from harness import TIMEOUT, XPUTRACE, Process, Recorder, Skip, compare, compare_calls, scratch, standin
 from saved_files import SECOND, Collector, clock_now
 
 CHILDREN, PARALLEL, NUMBERS = 900, 30, 450  # those from 300 on are given again: each is used six times
@@ -50,6 +50,7 @@ def test_process_numbers(kernel):
 
 
 FREE = 2  # MiB that are left to all others: less than the programs and libraries that run
+PAGES = 500  # of files, that the kernel reads again at least
 
 HOG = """
 import sys, time
@@ -76,13 +77,22 @@ def read_again():
 
 @contextlib.contextmanager
 def full_memory():
-    """Somebody has all memory but FREE, and takes what becomes free: without swap, pages of programs are dropped and read again."""
+    """Somebody has all memory but FREE, and takes what becomes free: without swap, pages of programs are dropped and read again.
+    What is given back reads files until that has been so, and tells whether it still is."""
+    def used():
+        end = time.monotonic() + TIMEOUT
+        while read_again() - before <= PAGES:
+            assert time.monotonic() < end, "only %d pages were read again: there was memory enough" % (read_again() - before)
+            with open(XPUTRACE, "rb", buffering=0) as file:
+                while file.read(1 << 16):
+                    pass
+        return hog.child.poll() is None
+
     hog = Process([sys.executable, "-c", HOG])
     try:
         hog.wait_line("stdout", "full")
         before = read_again()
-        yield hog
-        assert read_again() - before > 500, "only %d pages were read again: there was memory enough" % (read_again() - before)
+        yield used
     finally:
         hog.signal(signal.SIGKILL)
         hog.wait()
@@ -91,14 +101,16 @@ def full_memory():
 def test_full_memory_recording(kernel):
     """While the machine has no memory left all calls are recorded, and a report of them is written."""
     del kernel
-    workload = standin("nrt", "--calls", "200", "--rate", "100", "--threads", "2")
+    workload = standin("nrt", "--calls", "0", "--rate", "100", "--threads", "2")
     recorder = Recorder("-p", workload.pid)
-    with full_memory() as hog:
+    with full_memory() as used:
         workload.go()
-        results = workload.results()
+        used()
+        results = workload.stop()
         trace = recorder.finish()
-        assert hog.child.poll() is None, "the kernel has killed it: there was memory again"
+        assert used(), "the kernel has killed it: there was memory again"
     trace.check()
+    assert trace.runs()
     compare("nrt", results, trace)
 
 
@@ -107,9 +119,10 @@ def test_full_memory_attaching(kernel):
     del kernel
     workload = standin("nrt", "--calls", "0", "--rate", "100")
     workload.go()
-    with full_memory():
+    with full_memory() as used:
         collector = Collector("-p", workload.pid, "--window", "8M", "-b", "1M")
         collector.wait_inferences(20)
+        used()
         assert collector.save().trace.runs(pid=workload.pid)
         collector.stop()
     unharmed(workload)
