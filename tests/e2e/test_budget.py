@@ -42,7 +42,7 @@ def test_room(link):
 @alone("what tracing takes decides what is traced")
 def test_samples():
     """A model of which all runs are too much: fewer are recorded, all are counted, each as one of as many as it says."""
-    results, trace = record_late(onnx("mlp", 60000, hidden=512), "--budget", "1.5")
+    results, trace = record_late(onnx("mlp", 60000, hidden=256), "--budget", "1.5")
     trace.check()
     program, = trace.programs()
     assert results[0]["runs"] == 60000

@@ -410,8 +410,9 @@ def test_ended_and_signal():
         screen = shown.wait("ENDED")
         assert '"runtime"' not in screen and "xputrace top " in screen, screen
         pane = int(shown.tmux("display-message", "-p", "-t", "top", "#{pane_pid}"))
-        child, = [int(pid) for pid in subprocess.check_output(["pgrep", "-P", str(pane)], text=True).split()]
-        os.kill(child, 15)
+        with open("/proc/%d/task/%d/children" % (pane, pane), encoding="ascii") as file:
+            child, = file.read().split()
+        os.kill(int(child), 15)
         shown.wait("^ended 0$")
 
 

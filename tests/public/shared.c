@@ -20,6 +20,7 @@
 #include "target.h"
 
 #define FOREVER_ALMOST 20000000000ull /* ns */
+#define LONG 10000000000ull	      /* ns */
 #define SHORT 300000000ull	      /* ns */
 
 static void on_message(void *context, enum xpt_log_level level, const char *text)
@@ -662,6 +663,7 @@ static int sample(const char *folder, const char *runtime, char *const *command)
 	targets.runtime_files = &runtime;
 	targets.runtime_file_count = *runtime != 0;
 	targets.log = on_message;
+	targets.wait_limit = LONG; /* other tests place probes meanwhile */
 	if (xpt_session_create(&targets, &session))
 		target_give_up("session");
 	options = recording_options(session);
