@@ -62,6 +62,7 @@ others() {
 	count_row
 	step fuzz nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" -Otarget test-fuzz test-bench
 	row - - -
+	step sanitizers nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" -Otarget build/test-sanitize
 	step lint nice -n 19 "$MAKE" --no-print-directory test-lint
 	row - - -
 	step unit nice -n 10 "$MAKE" --no-print-directory test-unit
@@ -77,14 +78,13 @@ if [ "${1:-}" = others ]; then
 fi
 rm -rf "$logs"
 mkdir -p "$logs"
-step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/bench/loop build/test-unit \
-	build/test-sanitize
+step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/bench/loop build/test-unit
 row - - -
 setsid tests/all.sh others >"$logs/others" 2>&1 </dev/null &
 others=$!
 trap 'kill -- -$others 2>/dev/null; exit 1' HUP INT TERM
 if [ "$(id -u)" -eq 0 ]; then
-	step e2e "$MAKE" --no-print-directory test-e2e E2E_OPTIONS="${E2E_OPTIONS:-} --alone-after $others"
+	step e2e "$MAKE" --no-print-directory test-e2e E2E_OPTIONS="--cases 3 ${E2E_OPTIONS:-} --alone-after $others"
 	wait "$others"
 	count_row
 else

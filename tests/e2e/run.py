@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests: every function test_* of every file test_*.py in this folder.
 
-run.py [-j N] [-k PATTERN] [--list] [--alone-after PID]
+run.py [-j N] [-k PATTERN] [--cases N] [--list] [--alone-after PID]
 
 One line a test with its time and the processor time of its processes, the details of failures below it. Tests run side by
 side, more than two for each CPU, as most of a test is waiting. Each worker has a copy of the workloads: probes are placed in
@@ -23,6 +23,7 @@ import importlib
 import io
 import json
 import os
+import random
 import resource
 import select
 import shutil
@@ -59,6 +60,20 @@ def discover():
 
 def selected(name, pattern):
     return not pattern or pattern in name or fnmatch.fnmatch(name, pattern)
+
+
+def sample(tests, count):
+    """Of each function so many cases at most, the same ones for one commit."""
+    seed = os.environ.get("XPUTRACE_E2E_SEED") or subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=harness.ROOT, capture_output=True, text=True, check=False).stdout.strip() or "0"
+    of_function = {}
+    for test in tests:
+        of_function.setdefault(test[1], []).append(test[0])
+    chance, names = random.Random(seed), set()
+    for function, cases in of_function.items():
+        names.update(cases if hasattr(function, "every_case") else chance.sample(cases, min(count, len(cases))))
+    print("%d of %d tests: %d cases of each at most (XPUTRACE_E2E_SEED=%s)" % (len(names), len(tests), count, seed), flush=True)
+    return [test for test in tests if test[0] in names]
 
 
 def reason_for(test):
@@ -220,6 +235,8 @@ def main():
     parser = argparse.ArgumentParser(description="Runs the end-to-end tests; most need root.")
     parser.add_argument("-j", metavar="N", type=int, default=3 * os.cpu_count(), help="how many side by side (3 * CPUs)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")
+    parser.add_argument("--cases", metavar="N", type=int, help="of a test with more cases only N, which differ from commit to commit;"
+                        " XPUTRACE_E2E_SEED=WORD chooses others")
     parser.add_argument("--list", action="store_true", help="only show the tests")
     parser.add_argument("--alone-after", metavar="PID", type=int, help="what measures something comes when this process has ended")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
@@ -228,6 +245,8 @@ def main():
         work(options.worker)
         return 0
     tests = [test for test in discover() if selected(test[0], options.k)]
+    if options.cases:
+        tests = sample(tests, options.cases)
     if options.list:
         for test in tests:
             kind, reason = reason_for(test)

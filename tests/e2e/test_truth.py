@@ -210,6 +210,9 @@ def test_cases(group):
     check_all(cases_of_group[group * share:(group + 1) * share])
 
 
+test_cases.every_case = True  # 200 workloads are made in each run
+
+
 @cases(*SECOND)
 def test_second_opinion(tool):
     """Another tool counts the same calls at the same time, and comes to the same numbers: one case, or one in twenty of those asked for."""
