@@ -74,6 +74,7 @@ LEFT_OUT = (
     ((), "diff.slower_operator", "an operator of some hundred us takes an emulated processor longer than what it is made to take"),
     ((), "explain.reasons", PAGE_FAULTS),
     ((), "explain.less_recorded", PAGE_FAULTS),
+    ((), "top.where_it_runs", PAGE_FAULTS),
     ((), "harm.strace_of_record", "a collector that strace follows takes longer than processes wait for their probes"),
     ((), "codeobj.very_large", "200 MB are too much for the memory of the machines"),
 )
