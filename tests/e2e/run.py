@@ -62,18 +62,23 @@ def selected(name, pattern):
     return not pattern or pattern in name or fnmatch.fnmatch(name, pattern)
 
 
-def sample(tests, count):
-    """Of each function so many cases at most, the same ones for one commit."""
-    seed = os.environ.get("XPUTRACE_E2E_SEED") or subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=harness.ROOT, capture_output=True, text=True, check=False).stdout.strip() or "0"
+def sample(tests, count, seed):
+    """Of each function so many cases at most, the same ones for one seed."""
     of_function = {}
     for test in tests:
         of_function.setdefault(test[1], []).append(test[0])
     chance, names = random.Random(seed), set()
     for function, cases in of_function.items():
         names.update(cases if hasattr(function, "every_case") else chance.sample(cases, min(count, len(cases))))
-    print("%d of %d tests: %d cases of each at most (XPUTRACE_E2E_SEED=%s)" % (len(names), len(tests), count, seed), flush=True)
     return [test for test in tests if test[0] in names]
+
+
+def seed_of_commit():
+    seed = os.environ.get("XPUTRACE_E2E_SEED")
+    with contextlib.suppress(OSError):
+        seed = seed or subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=harness.ROOT, stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
+    return seed or "0"
 
 
 def reason_for(test):
@@ -246,7 +251,9 @@ def main():
         return 0
     tests = [test for test in discover() if selected(test[0], options.k)]
     if options.cases:
-        tests = sample(tests, options.cases)
+        seed, every = seed_of_commit(), len(tests)
+        tests = sample(tests, options.cases, seed)
+        print("%d of %d tests: %d cases of each at most (XPUTRACE_E2E_SEED=%s)" % (len(tests), every, options.cases, seed), flush=True)
     if options.list:
         for test in tests:
             kind, reason = reason_for(test)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests on other kernels: Debian's 6.1, 6.12 and its newest, on x86-64 and AArch64, in QEMU without KVM.
 
-run.py [--kernel NAME]... [-k PATTERN]... [--all] [--matrix | --setup NAME...] [--refresh] [--shell]
+run.py [--kernel NAME]... [-k PATTERN]... [--all [--cases N]] [--matrix | --setup NAME...] [--refresh] [--shell]
 
 Made are the tests that depend on the kernel (CHOSEN); --all makes every one that can be made here, on AArch64 the unit tests, too,
 which takes hours for each kernel.
@@ -283,9 +283,13 @@ class Run:
         chosen = [] if self.options.all or self.patterns else [
             pattern.replace("LINK", LINKS[self.kernel.like]) for pattern, in ours(CHOSEN)]
         environment = {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1",
-                       "XPUTRACE_E2E_LOADS": "all" if self.options.all else "pairs"}
+                       "XPUTRACE_E2E_LOADS": "all" if self.options.all and not self.options.cases else "pairs"}
+        if self.options.cases:
+            environment.update(XPUTRACE_TRUTH="0-19", XPUTRACE_MACHINE="0-3")
         inside = {"kernel": self.kernel.like, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
-                  "finished": self.finished, "setup": self.setup, "processors": self.processors, "environment": environment}
+                  "finished": self.finished, "cases": self.options.cases,
+                  "seed": os.environ.get("XPUTRACE_E2E_SEED", "0"), "setup": self.setup, "processors": self.processors,
+                  "environment": environment}
         busybox = shutil.which("busybox") if self.kernel.architecture == "amd64" else os.path.join(
             FOLDER, "packages-arm64", "bin", "busybox")
         initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"), busybox)
@@ -306,7 +310,7 @@ class Run:
                     break
                 console = os.path.join(self.folder, "console-%d.log" % (len(boots) + 1))
                 one = self.machine(root, console)
-                done = self.listen(one, start + (ALL_SECONDS if self.options.all else KERNEL_SECONDS), kept)
+                done = self.listen(one, start + (ALL_SECONDS if self.options.all or self.options.cases else KERNEL_SECONDS), kept)
                 boots.append(one.booted_after or 0.0)
         for result in self.failed.values():
             self.totals.add(*result)
@@ -384,6 +388,8 @@ def parse():
     parser.add_argument("-k", metavar="PATTERN", action="append", default=[],
                         help="only tests whose name contains or matches it; may be repeated")
     parser.add_argument("--all", action="store_true", help="also the tests that do not depend on the kernel")
+    parser.add_argument("--cases", metavar="N", type=int, help="with --all or -k: of an end-to-end test with more cases only N, and 20"
+                        " random workloads; XPUTRACE_E2E_SEED=WORD chooses others")
     parser.add_argument("--matrix", action="store_true", help="a few tests in machines that are set up in other ways")
     parser.add_argument("--setup", action="append", choices=list(SETUPS), help="the same, only so; may be repeated")
     parser.add_argument("--refresh", action="store_true", help="look for newer packages of the kernels")

@@ -67,12 +67,19 @@ def in_order(options, chosen):
     loading += device_tests.discover(kernel) + pmu_tests.discover(kernel) + gpu_tests.discover(kernel)
     loading += counters_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
+    if options["cases"]:
+        everywhere = run.sample([test for test in everywhere if not left_out(test[0], options)], options["cases"], options["seed"])
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
     tests = setup_tests.discover(options) + unit_tests.discover() + first + system_tests.discover(kernel)
     tests += [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + lockdown_tests.discover()
     for pattern in chosen:
         assert any(fnmatch.fnmatchcase(test[0], pattern) for test in tests), "no test matches %s" % pattern
     return [test for test in tests if matches(test[0], chosen)]
+
+
+def left_out(name, options):
+    """Why a test is not made here; "": it is."""
+    return next((reason for pattern, reason in options["left_out"] if fnmatch.fnmatchcase(name, pattern)), "")
 
 
 def matches(name, chosen):
@@ -92,9 +99,9 @@ def run_all(report, options):
         report.send("begin", test=name)
         start = time.monotonic()
         output = io.StringIO()
-        left_out = [reason for pattern, reason in options["left_out"] if fnmatch.fnmatchcase(name, pattern)]
-        if left_out and not name.startswith("kernel."):
-            report.send("end", test=name, result="skipped", seconds=0, details="left out: " + left_out[0])
+        reason = left_out(name, options)
+        if reason and not name.startswith("kernel."):
+            report.send("end", test=name, result="skipped", seconds=0, details="left out: " + reason)
             continue
         with contextlib.redirect_stdout(output):
             result = run.run_one(name, function, arguments)
