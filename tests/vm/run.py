@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests on other kernels: Debian's 6.1, 6.12 and its newest, on x86-64 and AArch64, in QEMU without KVM.
 
-run.py [--kernel NAME]... [-k PATTERN]... [--all [--cases N]] [--matrix | --setup NAME...] [--refresh] [--shell]
+run.py [--kernel NAME]... [-k PATTERN]... [--all] [--cases N] [--one-in N] [--matrix | --setup NAME...] [--refresh] [--shell]
 
 Made are the tests that depend on the kernel (CHOSEN); --all makes every one that can be made here, on AArch64 the unit tests, too,
 which takes hours for each kernel.
@@ -21,6 +21,7 @@ import concurrent.futures
 import json
 import os
 import platform
+import random
 import shutil
 import sys
 import threading
@@ -210,6 +211,18 @@ SETUPS = {
 }
 
 
+# What is tested on each kernel always, also where only a part of the others is.
+ALWAYS = ("kernel.", "loads.everything", "standins.threads", "states.why", "drivers.table", "harm.checks", "driver.module")
+SEED = os.environ.get("XPUTRACE_E2E_SEED", "0")
+
+
+def one_in(patterns, count):
+    """What is always tested, and of the other patterns one in so many, the same ones for one seed."""
+    others = [pattern for pattern in patterns if not pattern.startswith(ALWAYS)]
+    left = set(random.Random(SEED).sample(others, -(-len(others) // count)))
+    return [pattern for pattern in patterns if pattern not in others or pattern in left]
+
+
 class Totals:
     """Counts and prints; several kernels are tested at once."""
 
@@ -267,7 +280,7 @@ class Run:
         """Patterns of all tests that are made on another architecture."""
         if self.options.all or self.kernel.architecture == "amd64":
             return []
-        return ARM64 if self.kernel.like == "newest" else ARM64_ALWAYS
+        return one_in(ARM64 if self.kernel.like == "newest" else ARM64_ALWAYS, self.options.one_in)
 
     def prepare(self):
         """Fetches the kernel and makes the image of its drivers."""
@@ -280,15 +293,15 @@ class Run:
         def ours(table):
             return [row[1:] for row in table if not row[0] or self.kernel.like in row[0]]
 
-        chosen = [] if self.options.all or self.patterns else [
-            pattern.replace("LINK", LINKS[self.kernel.like]) for pattern, in ours(CHOSEN)]
+        chosen = [] if self.options.all or self.patterns else one_in([
+            pattern.replace("LINK", LINKS[self.kernel.like]) for pattern, in ours(CHOSEN)], self.options.one_in)
         environment = {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1",
                        "XPUTRACE_E2E_LOADS": "all" if self.options.all and not self.options.cases else "pairs"}
         if self.options.cases:
             environment.update(XPUTRACE_TRUTH="0-19", XPUTRACE_MACHINE="0-3")
         inside = {"kernel": self.kernel.like, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
                   "finished": self.finished, "cases": self.options.cases,
-                  "seed": os.environ.get("XPUTRACE_E2E_SEED", "0"), "setup": self.setup, "processors": self.processors,
+                  "seed": SEED, "setup": self.setup, "processors": self.processors,
                   "environment": environment}
         busybox = shutil.which("busybox") if self.kernel.architecture == "amd64" else os.path.join(
             FOLDER, "packages-arm64", "bin", "busybox")
@@ -353,8 +366,9 @@ class Run:
             if kind == "done":
                 return True
             if kind == "chosen":
-                self.totals.say("   %s: %d of %d tests, those that depend on the kernel; make test-vm-all makes the others" % (
-                    self.name, event["tests"], event["of"]))
+                self.totals.say("   %s: %d of %d tests%s, those that depend on the kernel; make test-vm-all makes the others" % (
+                    self.name, event["tests"], event["of"],
+                    ", one in %d (XPUTRACE_E2E_SEED=%s) of" % (self.options.one_in, SEED) if self.options.one_in > 1 else ""))
             if kind == "begin":
                 begun, start = event["test"], time.monotonic()
             elif kind == "end":
@@ -390,6 +404,8 @@ def parse():
     parser.add_argument("--all", action="store_true", help="also the tests that do not depend on the kernel")
     parser.add_argument("--cases", metavar="N", type=int, help="with --all or -k: of an end-to-end test with more cases only N, and 20"
                         " random workloads; XPUTRACE_E2E_SEED=WORD chooses others")
+    parser.add_argument("--one-in", metavar="N", type=int, default=1, help="of the tests that depend on the kernel one in N and a few that"
+                        " are always made; XPUTRACE_E2E_SEED=WORD chooses others")
     parser.add_argument("--matrix", action="store_true", help="a few tests in machines that are set up in other ways")
     parser.add_argument("--setup", action="append", choices=list(SETUPS), help="the same, only so; may be repeated")
     parser.add_argument("--refresh", action="store_true", help="look for newer packages of the kernels")
