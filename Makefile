@@ -439,7 +439,7 @@ $(BUILD)/victoria-metrics.done: tests/workload/python/root.py
 	$(Q)$(PYTHON) $< $(BUILD)/victoria-metrics victoria-metrics
 	$(Q)touch $@
 
-## test                install what is missing, build, run every test; as root, to include the ones that trace
+## test                install what is missing, build, run every kind of test; as root, to include the ones that trace
 test:
 	$(Q)tests/deps.sh test
 	$(Q)MAKE='$(MAKE)' tests/all.sh
