@@ -112,6 +112,7 @@ class World:
         self.log = open(os.path.join(self.folder, "stderr"), "w+b")
         self.slots, self.names = itertools.count(), itertools.count()
         self.programs, self.collectors, self.children, self.held = [], [], [], set()
+        self.settled = SETTLED
         self.paths = [os.path.join(self.folder, name) for name in ("libnrt.so.1", "plain\u00fc.so", "other.so", "addon.node")]
         for number in (0, 1, 3):
             self.replace(number)
@@ -216,7 +217,7 @@ class World:
         for collector in self.observers(program):
             for lane in range(LANES):
                 track = (program.slot, library, lane)
-                span = self.begin_span(collector, track, name, collector.exact_loads, time.monotonic() + SETTLED)
+                span = self.begin_span(collector, track, name, collector.exact_loads, time.monotonic() + self.settled)
                 span.named = collector.exact_loads
         self.tell(program, "open", library, self.paths[library], name)
 
@@ -249,14 +250,14 @@ class World:
         for collector in observers:
             collector.follow(child)
             if collector.shared is None:
-                collector.shared = time.monotonic() + SETTLED
+                collector.shared = time.monotonic() + self.settled
             early = forked < collector.shared
             collector.early += early
             for track in child.tracks():
                 above = collector.spans[parent.slot, track[1], track[2]][-1]
                 exact = not early and above.must_from is not None
                 # The probes of a library are there in all of the family, or come.
-                self.begin_span(collector, track, child.libraries[track[1]], exact, time.monotonic() + SETTLED).named = above.named
+                self.begin_span(collector, track, child.libraries[track[1]], exact, time.monotonic() + self.settled).named = above.named
 
     def execute(self, program):
         self.note_settled()
@@ -306,6 +307,7 @@ class World:
             return
         pids = ",".join(str(program.pid) for program in targets)
         output = os.path.join(self.folder, "out-%d" % next(self.names))
+        start = time.monotonic()
         if kind == "continuous":
             process = collectors.Collector("-p", pids, "--window-time", "0", *WAITING, *options, output=output)
         else:
@@ -313,6 +315,9 @@ class World:
                                *(["-a"] if kind == "all" else ["-p", pids])])
             process.output = output + ".json"
             process.wait_line("stderr", "attached", 1 if kind == "all" else len(targets))
+        # A kernel that needs seconds for these probes, as others place theirs, needs them for those of libraries that are loaded later, too.
+        taken = time.monotonic() - start
+        self.settled = max(self.settled, taken if taken > SLOW else 0)
         shared = 0 if kind == "all" or len(targets) > 1 else None
         collector = Collector(kind, process, targets, shared, False)
         self.collectors.append(collector)

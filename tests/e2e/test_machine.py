@@ -9,10 +9,11 @@ import os
 import random
 import re
 import signal
+import threading
 import time
 
 from harm import in_kernel, note
-from harness import alone, cases, paired, wait_until
+from harness import SLOW, alone, cases, paired, wait_until
 from machine import LIBRARIES, Late, World
 
 CHOSEN = os.environ.get("XPUTRACE_MACHINE", "")
@@ -199,6 +200,37 @@ def numbers(group):
         return [*range(group * EACH, (group + 1) * EACH), *KNOWN[group::GROUPS]]
     first, _, last = CHOSEN.partition("-")
     return range(int(first), int(last or first) + 1)[group::GROUPS]
+
+
+@paired("expects probes in time")
+def test_links_to_a_library():
+    """While probes are placed in a library that is called all the time, links to it come and go, as when packages are installed, which
+    changes its status: from the first call that is recorded on none is missing."""
+    world, stop = World(), threading.Event()
+    link = world.paths[0] + ".link"
+
+    def change():
+        while not stop.wait(0.005):
+            os.link(world.paths[0], link)
+            os.unlink(link)
+
+    changing = threading.Thread(target=change)
+    try:
+        world.start()
+        program, = world.programs
+        world.attach("record", [program], ())
+        changing.start()
+        world.load(program, 0)
+        world.spin(program, 0)
+        time.sleep(1)
+        stop.set()
+        time.sleep(0.3 * SLOW)
+        world.detach(world.collectors[0], signal.SIGINT)
+        world.still(program, 0)
+        world.end(program, "exit", 7)
+    finally:
+        stop.set()
+        world.close()
 
 
 @cases(*range(GROUPS))

@@ -85,26 +85,22 @@ static int place_sites(struct attacher *attacher, struct attached *attached, con
 	unsigned int tries = 0;
 	int error;
 
-	do {
-		/* First: a code object without its call lacks only the handle, a call without its code object is useless. */
-		codes = attach_codes(attacher, attached->tgid, path, attached->sites, attached->site_count);
-		error = kern_attach(kern, attached->tgid, path, attached->sites, attached->site_count, refused,
-				    &attachment);
-		if (error) {
-			kern_detach(kern, &codes, 1);
-			if (error != -ESRCH)
-				log_warn(attacher->log, "cannot place probes in %s: %s", attached->file->path,
-					 strerror(-error));
-			return error;
-		}
-		/* What was read may not be what the kernel has found in it. */
+	/* First: a code object without its call lacks only the handle, a call without its code object is useless. */
+	codes = attach_codes(attacher, attached->tgid, path, attached->sites, attached->site_count);
+	error = kern_attach(kern, attached->tgid, path, attached->sites, attached->site_count, refused, &attachment);
+	if (error) {
+		kern_detach(kern, &codes, 1);
+		if (error != -ESRCH && error != -EINTR)
+			log_warn(attacher->log, "cannot place probes in %s: %s", attached->file->path, strerror(-error));
+		return error;
+	}
+	/* What was read may not be what the kernel has found in it. Where it is, the probes stay: removed for a moment, they would miss calls. */
+	do
 		error = elf_entry_check(attached->file, descriptor);
-		if (!error)
-			break;
+	while (error == -ESTALE && ++tries < PLACE_TRIES && is_same_file(attacher, attached->file, path));
+	if (error) {
 		kern_detach(kern, &codes, 1);
 		kern_detach(kern, &attachment, 1);
-	} while (error == -ESTALE && ++tries < PLACE_TRIES && is_same_file(attacher, attached->file, path));
-	if (error) {
 		log_warn(attacher->log, "%s: no probes are placed in it: %s", attached->file->path,
 			 error == -ESTALE ? "it was changed meanwhile" : strerror(-error));
 		return -ESTALE;
