@@ -472,8 +472,9 @@ test-engines: all workload $(BUILD)/npm-clickhouse.done $(BUILD)/npm-duckdb.done
 
 ## test-truth          2,000 random workloads with random options, every figure of every output checked, and 200 random sequences of
 ##                     attach, fork, exec, dlopen, save, kill; XPUTRACE_TRUTH=FROM-TO, XPUTRACE_MACHINE=FROM-TO: others
+# Probes of more than three at once come late: the kernel places one at a time.
 test-truth: all workload
-	XPUTRACE_TRUTH=$${XPUTRACE_TRUTH:-200-2199} $(PYTHON) tests/e2e/run.py -j 3 -k 'truth.*' # probes of more come late: the kernel places one at a time
+	XPUTRACE_TRUTH=$${XPUTRACE_TRUTH:-200-2199} $(PYTHON) tests/e2e/run.py -j 3 -k 'truth.*'
 	XPUTRACE_MACHINE=$${XPUTRACE_MACHINE:-4-203} $(PYTHON) tests/e2e/run.py -k 'machine.*'
 
 ## test-faults         each system call and write of each command fails once, and each chain of callers that allocates, hours; as root,
