@@ -366,9 +366,9 @@ class Run:
             if kind == "done":
                 return True
             if kind == "chosen":
-                self.totals.say("   %s: %d of %d tests%s, those that depend on the kernel; make test-vm-all makes the others" % (
-                    self.name, event["tests"], event["of"],
-                    ", one in %d (XPUTRACE_E2E_SEED=%s) of" % (self.options.one_in, SEED) if self.options.one_in > 1 else ""))
+                part = "one in %d (XPUTRACE_E2E_SEED=%s) of " % (self.options.one_in, SEED) if self.options.one_in > 1 else ""
+                self.totals.say("   %s: %d of %d tests: %sthose that depend on the kernel; make test-vm-all makes the others" % (
+                    self.name, event["tests"], event["of"], part))
             if kind == "begin":
                 begun, start = event["test"], time.monotonic()
             elif kind == "end":
