@@ -91,7 +91,8 @@ static int place_sites(struct attacher *attacher, struct attached *attached, con
 	if (error) {
 		kern_detach(kern, &codes, 1);
 		if (error != -ESRCH && error != -EINTR)
-			log_warn(attacher->log, "cannot place probes in %s: %s", attached->file->path, strerror(-error));
+			log_warn(attacher->log, "cannot place probes in %s: %s", attached->file->path,
+				 strerror(-error));
 		return error;
 	}
 	/* What was read may not be what the kernel has found in it. Where it is, the probes stay: removed for a moment, they would miss calls. */
