@@ -76,6 +76,7 @@ LEFT_OUT = (
     ((), "explain.reasons", PAGE_FAULTS),
     ((), "explain.less_recorded", PAGE_FAULTS),
     ((), "top.where_it_runs", PAGE_FAULTS),
+    ((), "states.where_they_compute_and_wait", "an emulated processor cannot unwind a thousand stacks a second beside the workload"),
     ((), "harm.strace_of_record", "a collector that strace follows takes longer than processes wait for their probes"),
     ((), "codeobj.very_large", "200 MB are too much for the memory of the machines"),
 )

@@ -504,6 +504,7 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 {
 	__u64 start = clock_monotonic();
 	struct mapped_files mapped;
+	size_t denied = 0;
 	int placed = 0, result;
 	bool loader = false;
 
@@ -523,7 +524,11 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 		}
 		if (result > 0)
 			placed += result;
+		denied += result == -EACCES;
 	}
+	/* The list of a process's files may be readable where a security module denies all of them, as on Linux 7. */
+	if (denied && denied == mapped.count)
+		placed = -EACCES;
 	mapped_files_free(&mapped);
 	attacher->figures.late += placed > 0 && !loader;
 	if (attacher->options.scanned)
