@@ -439,6 +439,9 @@ $(BUILD)/victoria-metrics.done: tests/workload/python/root.py
 	$(Q)$(PYTHON) $< $(BUILD)/victoria-metrics victoria-metrics
 	$(Q)touch $@
 
+# What is left out of the tests of one commit is made of those of another.
+test test-vm: export XPUTRACE_E2E_SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
+
 ## test                install what is missing, build, run every kind of test; as root, to include the ones that trace
 test:
 	$(Q)tests/deps.sh test

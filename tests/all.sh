@@ -7,8 +7,6 @@ set -u
 
 cd "$(dirname "$0")/.." || exit 1
 export MAKE="${MAKE:-make}"
-# Of a test with many cases, others for each commit.
-export XPUTRACE_E2E_SEED="${XPUTRACE_E2E_SEED:-$(git rev-parse --short HEAD 2>/dev/null || echo 0)}"
 logs=build/logs
 kinds="build unit sanitize fuzz lint symbols public e2e"
 

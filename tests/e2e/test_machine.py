@@ -13,7 +13,7 @@ import threading
 import time
 
 from harm import in_kernel, note
-from harness import SLOW, alone, cases, paired, wait_until
+from harness import alone, cases, paired, wait_until
 from machine import LIBRARIES, Late, World
 
 CHOSEN = os.environ.get("XPUTRACE_MACHINE", "")
@@ -224,7 +224,8 @@ def test_links_to_a_library():
         world.spin(program, 0)
         time.sleep(1)
         stop.set()
-        time.sleep(0.3 * SLOW)
+        changing.join()
+        time.sleep(world.settled)
         world.detach(world.collectors[0], signal.SIGINT)
         world.still(program, 0)
         world.end(program, "exit", 7)

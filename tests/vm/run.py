@@ -301,9 +301,8 @@ class Run:
         if self.options.cases:
             environment.update(XPUTRACE_TRUTH="0-19", XPUTRACE_MACHINE="0-3")
         inside = {"kernel": self.kernel.like, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
-                  "finished": self.finished, "cases": self.options.cases,
-                  "seed": SEED, "setup": self.setup, "processors": self.processors,
-                  "environment": environment}
+                  "finished": self.finished, "cases": self.options.cases, "seed": SEED, "setup": self.setup,
+                  "processors": self.processors, "environment": environment}
         busybox = shutil.which("busybox") if self.kernel.architecture == "amd64" else os.path.join(
             FOLDER, "packages-arm64", "bin", "busybox")
         initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"), busybox)
