@@ -39,8 +39,9 @@ KERNEL_SECONDS = 2100  # that the chosen tests on one kernel may take
 ALL_SECONDS = 8 * 3600  # that all tests may
 MACHINES = 8  # that may be started for one kernel, when they die
 # The kernel switches tracepoints on by changing code under a breakpoint, and waits until no processor can meet that any
-# more. One of several emulated processors may still have it, translated, and run into it when nobody knows of it.
-EMULATORS_MARK = "Oops: int3"
+# more. One of several emulated processors may still have it, translated: it runs into it when the kernel does not expect it any
+# more, or again and again, with interrupts off, while another processor waits for it.
+EMULATORS_MARK = r"Oops: int3|RIP: 0010:(asm_)?exc_int3\+|asm_exc_int3\+.*\n.*RIP: 0010:"
 EMULATORS_FAULT = "an emulated processor has run into a breakpoint that the kernel had already taken away"
 FAULTS = 3  # that are believed for one kernel
 AGAIN = 4  # tests of one kernel that are made once more when they have failed; more are no accident
