@@ -3,9 +3,11 @@
 
 import os
 import shutil
+import signal
 import sys
+import time
 
-from harness import (LATE_RATE, XPUTRACE, Recorder, Skip, Workload, cases, compare, compare_calls, compare_late,
+from harness import (LATE_RATE, SLOW, XPUTRACE, Recorder, Skip, Workload, alone, cases, compare, compare_calls, compare_late,
                      compare_programs, library_path, need, paired, record_command, record_late, results_in, run, scratch, standin,
                      workload_path)
 
@@ -25,6 +27,34 @@ def test_loaded_after_attach(runtime):
     results, trace = record_late(workload)
     trace.check()
     compare_late(results[0], trace, results[0]["libraries"][0]["mapped"])
+    check_late(results[0], trace)
+
+
+def check_late(result, trace):
+    """A library whose probes came more than 100 ms after it was mapped is counted. The time from then to the first execution seen, in s."""
+    after = min(call.start for call in trace.runs()) / 1e6 - result["libraries"][0]["mapped"] / 1e9
+    late = trace.losses().get("late_probes", 0)
+    assert late <= 1 and (late or after < 0.1 + 2 / LATE_RATE + 0.05 * SLOW), (late, after)
+    return after
+
+
+@alone("of all processes none may load a library")
+@cases("one", "all")
+def test_loaded_unnoticed(processes):
+    """The collector does not run while the library is loaded: what was called meanwhile is missing, which is counted."""
+    workload = standin("nrt", "--dlopen", "--rate", LATE_RATE, "--calls", 300 + 3 * LATE_RATE, "--programs", 1, "--log-times")
+    recorder = Recorder(*(["-p", workload.pid] if processes == "one" else ["-a"]))
+    recorder.signal(signal.SIGSTOP)
+    workload.go()
+    time.sleep(1)
+    recorder.signal(signal.SIGCONT)
+    result, = workload.results()
+    trace = recorder.finish() if processes == "one" else recorder.stop()
+    trace.check()
+    compare_late(result, trace, result["libraries"][0]["mapped"] + 1100 * 1000 * 1000)
+    after = check_late(result, trace)
+    assert after > 0.9 and trace.losses() == {"late_probes": 1}, (after, trace.losses())
+    assert len(trace.runs(pid=result["pid"])) < len(result["times"])
 
 
 def test_loaded_later_is_reported():

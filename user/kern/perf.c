@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DATA_PAGES 16 /* of each CPU's ring; a power of two */
@@ -60,6 +61,10 @@ static int open_cpu(struct mappings *mappings, int cpu)
 		.config = PERF_COUNT_SW_DUMMY,
 		.mmap = 1,
 		.mmap2 = 1,
+		.sample_type = PERF_SAMPLE_TIME,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
 		.wakeup_watermark = 1,
 	};
@@ -150,17 +155,19 @@ static void ring_read(struct mappings *mappings, struct cpu_ring *ring, mapping_
 	__u64 tail = ring->control->data_tail;
 
 	while (tail < head) {
-		/* Records are multiples of 8 bytes, so a header and the PID behind it never wrap in the middle. */
+		/* Records are multiples of 8 bytes: a header, the PID behind it and the time at the end never wrap in the middle. */
 		const struct perf_event_header *header = (const void *)(data + tail % size);
 		__u32 pid;
+		__u64 time;
 
-		if (header->size < sizeof(*header))
+		if (header->size < sizeof(*header) + sizeof(time))
 			break;
 		memcpy(&pid, data + (tail + sizeof(*header)) % size, sizeof(pid));
+		memcpy(&time, data + (tail + header->size - sizeof(time)) % size, sizeof(time));
 		if (header->type == PERF_RECORD_MMAP2 || header->type == PERF_RECORD_MMAP)
-			visit(context, pid, false);
+			visit(context, (pid_t)pid, time);
 		else if (header->type == PERF_RECORD_LOST)
-			visit(context, 0, true);
+			visit(context, 0, time);
 		tail += header->size;
 	}
 	__atomic_store_n(&ring->control->data_tail, head, __ATOMIC_RELEASE);

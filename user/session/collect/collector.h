@@ -307,8 +307,11 @@ struct collector {
 	 * some. 0: it has had them while anything was recorded, or there was none.
 	 */
 	__u64 family_since;
-	bool ready;	/* what was there at the start has its probes */
-	pid_t *pending; /* have mapped something; to be scanned */
+	__u64 ready; /* ns: when what was there at the start had its probes; 0: not yet */
+	struct mapped {
+		pid_t tgid;
+		__u64 time; /* ns: of the first mapping */
+	} * pending;	    /* to be scanned */
 	size_t pending_count;
 	bool scan_all;
 

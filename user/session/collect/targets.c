@@ -20,7 +20,8 @@
  * a call that this one declines (stack switching).
  */
 #define SINGLE_MAX 1
-#define REPORTED_MAX 32 /* processes that are named one by one when all are attached to */
+#define REPORTED_MAX 32		 /* processes that are named one by one when all are attached to */
+#define PLACED_LATE 100000000ull /* ns after a library was loaded: its probes come later than is usual */
 
 static struct followed *followed_find(struct collector *collector, pid_t tgid)
 {
@@ -506,11 +507,12 @@ int targets_start(struct collector *collector)
 
 /* ---- while it runs ---- */
 
-static void on_mapping(void *context, pid_t tgid, bool lost)
+static void on_mapping(void *context, pid_t tgid, unsigned long long time)
 {
 	struct collector *collector = context;
+	struct mapped mapped = { tgid, time };
 
-	if (lost) {
+	if (!tgid) {
 		collector->scan_all = true;
 		return;
 	}
@@ -518,10 +520,10 @@ static void on_mapping(void *context, pid_t tgid, bool lost)
 	    !kern_family_has(collector->kern, tgid) && !is_named(collector, tgid))
 		return;
 	for (size_t i = 0; i < collector->pending_count; i++) {
-		if (collector->pending[i] == tgid)
+		if (collector->pending[i].tgid == tgid)
 			return;
 	}
-	if (vec_push(collector->pending, collector->pending_count, tgid))
+	if (vec_push(collector->pending, collector->pending_count, mapped))
 		collector->scan_all = true;
 }
 
@@ -530,13 +532,23 @@ void targets_read_mappings(struct collector *collector)
 	mappings_read(collector->mappings, on_mapping, collector);
 }
 
-/* A process has mapped something. Reported are the first probes of one that came without a described runtime. */
-static void scan(struct collector *collector, pid_t tgid)
+/*
+ * A process has mapped something. Reported are the first probes of one that came without a described runtime; and probes for which
+ * nothing has waited, where they come so late that calls before are likely.
+ */
+static void scan(struct collector *collector, const struct mapped *mapped)
 {
+	pid_t tgid = mapped->tgid;
 	struct followed *followed;
 	int placed = attacher_scan(collector->attacher, tgid);
+	__u64 since = mapped->time > collector->ready ? mapped->time : collector->ready, now = clock_monotonic();
 	bool had;
 
+	if (placed > 0 && !collector->options.command && collector->ready && now - since > PLACED_LATE) {
+		log_info(&collector->log, "PID %d: probes were placed %llu ms after a library was loaded", tgid,
+			 (now - since) / 1000000);
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
+	}
 	followed = followed_find(collector, tgid);
 	if (placed < 0 || !followed)
 		return;
@@ -549,13 +561,16 @@ static void scan(struct collector *collector, pid_t tgid)
 void targets_scan_pending(struct collector *collector)
 {
 	const struct followed *followed, *next;
+	struct mapped unknown = {};
 
 	for (size_t i = 0; i < collector->pending_count; i++) {
-		if (collector->options.all_processes || followed_find(collector, collector->pending[i]) ||
-		    kern_family_has(collector->kern, collector->pending[i]))
-			scan(collector, collector->pending[i]);
+		struct mapped mapped = collector->pending[i];
+
+		if (collector->options.all_processes || followed_find(collector, mapped.tgid) ||
+		    kern_family_has(collector->kern, mapped.tgid))
+			scan(collector, &mapped);
 		else
-			attach_named_later(collector, collector->pending[i]);
+			attach_named_later(collector, mapped.tgid);
 	}
 	collector->pending_count = 0;
 	if (!collector->scan_all)
@@ -565,8 +580,10 @@ void targets_scan_pending(struct collector *collector)
 		process_each(attach_any, collector);
 		return;
 	}
-	link_for_each_safe(followed, next, &collector->followed, link)
-		scan(collector, followed->tgid);
+	link_for_each_safe(followed, next, &collector->followed, link) {
+		unknown.tgid = followed->tgid;
+		scan(collector, &unknown);
+	}
 	if (collector->options.process_name_count)
 		process_each(attach_named_later, collector);
 }
