@@ -74,6 +74,7 @@ LEFT_OUT = (
     ((), "codeobj_record.opencl", IMAGE),
     ((), "sites.standins", "an emulated processor takes minutes to disassemble the libraries, which depends on no kernel"),
     ((), "diff.slower_operator", "an operator of some hundred us takes an emulated processor longer than what it is made to take"),
+    ((), "diff.unchanged_and_noisier", "an emulated processor is noisier than what the workload is made to be"),
     ((), "explain.reasons", PAGE_FAULTS),
     ((), "explain.less_recorded", PAGE_FAULTS),
     ((), "top.where_it_runs", PAGE_FAULTS),
