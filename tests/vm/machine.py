@@ -6,7 +6,9 @@ import os
 import re
 import select
 import shutil
+import socket
 import subprocess
+import tempfile
 import time
 
 # Debian's name of an architecture to the emulator, its machine and console. Checking pointers as QEMU does is quicker
@@ -19,6 +21,10 @@ PROCESSORS = 2
 MEGABYTES = 1536
 BOOT_SECONDS = 180  # from the start to the first line on the port
 SILENT_SECONDS = 360  # between two lines: no test takes longer, it is given up before (harness.TIMEOUT)
+# Between two lines; then it is looked at whether all processors are stuck: the kernel cannot tell, and 360 s are long.
+QUIET_SECONDS = 20
+LOOKS = 20
+INTERRUPTS = 0x200  # the flag of x86-64: they are taken
 # A processor that runs nothing else for 30 s is the end, with the stacks of all.
 LOCKED_UP = "watchdog_thresh=15 softlockup_panic=1 softlockup_all_cpu_backtrace=1"
 KEPT_LINES = 30  # of the console, shown when something went wrong
@@ -44,6 +50,12 @@ class Machine:
         if not shell:
             command += ["-chardev", "stdio,id=results,signal=off", "-device",
                         "virtserialport,chardev=results,name=xputrace.results"]
+            self.folder = tempfile.TemporaryDirectory()
+            self.monitor = os.path.join(self.folder.name, "monitor")
+            command += ["-monitor", "unix:%s,server=on,wait=off" % self.monitor]
+        self.kernel = kernel
+        self.processors = processors
+        self.stuck = False
         self.shell = shell
         self.console = console
         self.command = command
@@ -65,6 +77,7 @@ class Machine:
                 if line is None:
                     silent = self.booted_after is not None and time.monotonic() - start < seconds
                     reason = ("it did not come up within %d s" % BOOT_SECONDS if self.booted_after is None else
+                              "no processor takes interrupts any more" if self.stuck else
                               "nothing came from it for %d s" % SILENT_SECONDS if silent else
                               "it was not done after %d s" % seconds)
                     break
@@ -87,9 +100,11 @@ class Machine:
         port = process.stdout.fileno()
         while True:
             limit = start + BOOT_SECONDS if self.booted_after is None else min(start + seconds, latest + SILENT_SECONDS)
-            if not select.select([port], [], [], max(0, limit - time.monotonic()))[0]:
-                yield None
-                return
+            while not select.select([port], [], [], max(0, min(limit - time.monotonic(), QUIET_SECONDS)))[0]:
+                self.stuck = self.kernel.architecture == "amd64" and self._takes_no_interrupts()
+                if self.stuck or time.monotonic() >= limit:
+                    yield None
+                    return
             data = os.read(port, 65536)
             latest = time.monotonic()
             if not data:
@@ -97,6 +112,27 @@ class Machine:
             waiting += data
             *lines, waiting = waiting.split(b"\n")
             yield from lines
+
+    def _takes_no_interrupts(self):
+        """Whether no processor does, whenever it is looked at."""
+        try:
+            with socket.socket(socket.AF_UNIX) as monitor:
+                monitor.settimeout(5)
+                monitor.connect(self.monitor)
+                for _ in range(LOOKS):
+                    monitor.sendall(b"info registers -a\n")
+                    text = b""
+                    while text.count(b"RFL=") < self.processors or not text.endswith(b"(qemu) "):
+                        received = monitor.recv(65536)
+                        if not received:
+                            return False
+                        text += received
+                    if any(int(flags, 16) & INTERRUPTS for flags in re.findall(rb"RFL=([0-9a-f]+)", text)):
+                        return False
+                    time.sleep(0.1)
+        except OSError:
+            return False
+        return True
 
     def has_said(self, expression):
         """Whether something that matches it stands anywhere in what was printed on its console."""

@@ -40,7 +40,7 @@ ALL_SECONDS = 8 * 3600  # that all tests may
 MACHINES = 8  # that may be started for one kernel, when they die
 # The kernel switches tracepoints on by changing code under a breakpoint, and waits until no processor can meet that any
 # more. One of several emulated processors may still have it, translated: it runs into it when the kernel does not expect it any
-# more, or again and again, with interrupts off, while another processor waits for it.
+# more, or again and again, with interrupts off, while another processor waits for it or does the same.
 EMULATORS_MARK = r"Oops: int3|RIP: 0010:(asm_)?exc_int3\+|asm_exc_int3\+.*\n.*RIP: 0010:"
 EMULATORS_FAULT = "an emulated processor has run into a breakpoint that the kernel had already taken away"
 FAULTS = 3  # that are believed for one kernel
@@ -354,7 +354,7 @@ class Run:
 
     def is_emulators_fault(self, one):
         """Whether the machine has died of what only an emulated processor does; not believed too often."""
-        fault = one.has_said(EMULATORS_MARK)
+        fault = one.stuck or one.has_said(EMULATORS_MARK)
         self.faults += fault
         return fault and self.faults <= FAULTS
 
