@@ -167,7 +167,7 @@ static void ring_read(struct mappings *mappings, struct cpu_ring *ring, mapping_
 		if (header->type == PERF_RECORD_MMAP2 || header->type == PERF_RECORD_MMAP)
 			visit(context, (pid_t)pid, time);
 		else if (header->type == PERF_RECORD_LOST)
-			visit(context, 0, time);
+			visit(context, 0, 0);
 		tail += header->size;
 	}
 	__atomic_store_n(&ring->control->data_tail, head, __ATOMIC_RELEASE);

@@ -28,7 +28,7 @@ int mappings_open(const struct log *log, struct mappings **result);
 void mappings_close(struct mappings *mappings);
 /* Readable when there is something to read. */
 int mappings_descriptor(const struct mappings *mappings);
-/* tgid mapped a file executable at the time, in ns of CLOCK_MONOTONIC. tgid 0: reports were lost, scan every process again. */
+/* tgid mapped a file executable at the time, in ns of CLOCK_MONOTONIC. time 0: reports were lost, scan every process again. */
 typedef void (*mapping_fn)(void *context, pid_t tgid, unsigned long long time);
 void mappings_read(struct mappings *mappings, mapping_fn visit, void *context);
 /* The CPU has come online. What was mapped there meanwhile is not known: the caller scans every process again. 0 or -errno: none are read there. */

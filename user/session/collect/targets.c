@@ -512,7 +512,7 @@ static void on_mapping(void *context, pid_t tgid, unsigned long long time)
 	struct collector *collector = context;
 	struct mapped mapped = { tgid, time };
 
-	if (!tgid) {
+	if (!time) {
 		collector->scan_all = true;
 		return;
 	}
