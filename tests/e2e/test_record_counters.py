@@ -85,8 +85,14 @@ def test_rates_and_clock(every):
     assert counter["kind"] == "sum" and counter["source"] == "tracepoint"
 
 
+def need_msr():
+    if not os.path.isdir("/sys/bus/event_source/devices/msr"):
+        raise Skip("no msr PMU")
+
+
 def test_default_interval():
     """10 ms when nothing else is said; the tracks are in a process of their own, which is named once."""
+    need_msr()
     result, path = record("--counters", "context-switches,msr/tsc/")
     assert result.status == 0, result.stderr
     trace = load(path)
@@ -158,9 +164,9 @@ def per_inference(link, runtime, *options):
 
 def tsc_rate():
     """Counts of the time stamp counter in a microsecond, to 1 %: over the time that it was counted for."""
+    need_msr()
     result = run([XPUTRACE, "counters", "-e", "msr/tsc/", "--cpu", "0", "-d", "200ms"])
-    if result.status:
-        raise Skip("no msr PMU: " + result.stderr.strip())
+    assert result.status == 0, result.stderr
     row = next(line.split() for line in result.stdout.splitlines() if line.startswith("msr/tsc/"))
     return float(row[2]) / 1e6
 
@@ -199,6 +205,7 @@ def test_asynchronous_inferences():
 @cases("profile qaic", "stream qaic", "profile flat", "stream flat")
 def test_latency_columns(words):
     """The counters are the last columns of the latency report, by their names."""
+    need_msr()
     command, layout = words.split()
     path = os.path.join(scratch(), "latency.csv")
     choice = ["--program", "neuron-0.0", "--samples", "50"] if command == "profile" else ["--append"]
@@ -269,7 +276,7 @@ def test_what_the_thread_did(link):
     calls = [event["args"]["counters"] for event in trace["traceEvents"] if event.get("args", {}).get("counters")]
     assert len(calls) == len(reported["calls"]) == 8, len(calls)
     for call, (_, faults, switches, nanoseconds) in zip(calls, reported["calls"]):
-        assert same(call["task-clock"], nanoseconds, 0.01), (call, nanoseconds)
+        assert same(call["task-clock"], nanoseconds, 0.01 if SLOW == 1 else 0.02), (call, nanoseconds)
         assert same(call["page-faults"], faults, 0.01) and faults > 5000, (call, faults)
         assert switches <= call["context-switches"] and switches > 19, (call, switches)
     for name, wanted in zip(("task-clock", "page-faults"), reported["all"]):

@@ -289,9 +289,12 @@ class Watched:
         assert self.process.wait() == 0, "%s: %s" % (self.name, self.process.stderr[-2000:])
 
 
+ALL = "all"  # runtimes
+
+
 class Stream(Watched):
     def __init__(self, folder):
-        self.summary = os.path.join(folder, "stream.json")
+        self.summary, self.written = os.path.join(folder, "stream.json"), None
         super().__init__("stream", Process(
             [XPUTRACE, "stream", "--process", NAME, "-r", description(), "--summary", "-o", os.path.join(folder, "stream.csv"), "--append",
              "--rotate", "4M", "--keep", "1", "--summary-json", self.summary, *EXACT]))
@@ -300,8 +303,17 @@ class Stream(Watched):
         if self.process.child.poll() is None:
             return None
         with open(self.summary, encoding="utf-8") as file:
-            programs = json.load(file)["programs"]
-        return [sum_by_runtime((one["runtime"], one[what]) for one in programs) for what in ("inferences", "recorded", "lost")]
+            self.written = json.load(file)
+        # The row of all that have made room for others has no runtime.
+        return [sum_by_runtime((ALL, one[what]) for one in self.written["programs"]) for what in ("inferences", "recorded", "lost")]
+
+    def expected(self, made):
+        return collections.Counter({ALL: made.inferences.total()})
+
+    def details(self):
+        programs = [(one["name"], one["runtime"], one["pid"], one["inferences"]) for one in self.written["programs"]]
+        return "; lost: %s; programs: %s; messages: %s%s" % (
+            self.written["lost"], programs[-20:], "".join(self.messages[-20:]), self.process.stderr[-2000:])
 
 
 class Agent(Watched):

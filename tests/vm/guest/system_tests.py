@@ -142,6 +142,8 @@ def suspend():
     path = "/sys/power/pm_test"
     if not os.path.exists(path) or "core" not in read(path):
         raise Skip("this kernel cannot test a suspend")
+    if "[deep]" not in read("/sys/power/mem_sleep"):
+        raise Skip("this machine cannot be suspended to memory, only: " + read("/sys/power/mem_sleep").strip())
     before = time_asleep()
     # The port of the results would take nothing any more.
     driver = "/sys/bus/virtio/drivers/virtio_console"
