@@ -674,7 +674,8 @@ static void on_thread(struct collector *collector, const struct xpt_record_task 
 
 	if (!followed) {
 		followed = followed_add(collector, task->header.tgid);
-		if (!kern_family_has(collector->kern, task->header.tgid))
+		/* Of a member of the family that is followed no more the record is late: it has ended. */
+		if (collector->options.all_processes)
 			kern_follow(collector->kern, task->header.tgid);
 	}
 	if (followed)
@@ -705,6 +706,8 @@ static void on_end(struct collector *collector, const struct xpt_record_task *ta
 		unfollow(collector, task->header.tgid);
 	else
 		forget(collector, task->header.tgid);
+	/* Or it is still ending, and was followed again after the kernel side had seen that: the next check finds out. */
+	collector->tasks_settling |= follows && !ended;
 }
 
 void targets_task(struct collector *collector, const struct xpt_record_task *task)
