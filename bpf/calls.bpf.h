@@ -141,12 +141,12 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 			entry_release(released);
 		return 0;
 	}
-	entry->sample_every = 0;
 	__sync_fetch_and_add(&entry->count.calls, -record->count.calls);
 	__sync_fetch_and_add(&entry->count.left_out, -record->count.left_out);
 	__sync_fetch_and_add(&entry->count.lost, -record->count.lost);
 	__sync_fetch_and_add(&entry->count.layers, -record->count.layers);
-	entry->since = thread->now;
+	*(volatile __u64 *)&entry->since = thread->now;
+	entry_reset_rate(entry);
 	return 0;
 }
 
@@ -369,7 +369,7 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 	thread->number = __sync_fetch_and_add(&entry->count.calls, 1);
 	if (!(spec->flags & XPT_SPEC_SAMPLED))
 		return COUNTED;
-	every = config->chosen_only && is_inside(thread) ? 1 : entry->sample_every ?: config->sample_every;
+	every = config->chosen_only && is_inside(thread) ? 1 : XPT_RATE_EVERY(entry->rate) ?: config->sample_every;
 	if (hit_shards && every != XPT_SAMPLE_NONE)
 		every = budget_rate(entry, every);
 	thread->sample_every = every;

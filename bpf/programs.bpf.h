@@ -77,6 +77,12 @@ __noinline int entry_release(__u32 index)
 	return 0;
 }
 
+/* What was meant for the program before does not count any more. Behind the change of since, which user space compares first. */
+static __always_inline void entry_reset_rate(struct xpt_program_entry *entry)
+{
+	__sync_lock_test_and_set(&entry->rate, (entry->rate | XPT_RATE_MASK) + 1);
+}
+
 /* Index of the entry of a new program; another thread may have made it meanwhile. 0: the table is full. */
 __noinline int entry_make(const struct xpt_spec *spec, __u64 handle)
 {
@@ -91,11 +97,12 @@ __noinline int entry_make(const struct xpt_spec *spec, __u64 handle)
 		return 0;
 	key = entry_key(spec, handle);
 	entry->count = (struct xpt_program_count){};
-	entry->sample_every = entry->next = 0;
+	entry->next = 0;
 	entry->key.runtime = key.runtime;
 	entry->key.spec = key.spec;
 	entry->key.handle = key.handle;
-	entry->since = bpf_ktime_get_ns();
+	*(volatile __u64 *)&entry->since = bpf_ktime_get_ns();
+	entry_reset_rate(entry);
 	if (!bpf_map_update_elem(&programs, &key, &index, BPF_NOEXIST)) {
 		*(volatile __u32 *)&entry->key.tgid = key.tgid;
 		if (shared && shared->wake_new)

@@ -409,12 +409,18 @@ struct xpt_program_count {
 struct xpt_program_entry {
 	__u64 since;
 	struct xpt_program_count count;
-	__u32 sample_every; /* as in xpt_config; 0: the value there */
+	/*
+	 * As sample_every in xpt_config (XPT_RATE_EVERY()), 0: the value there; and above that a number that changes with each program, so that
+	 * no rate is set that was meant for the one before.
+	 */
+	__u32 rate;
 	/* While it is free: index of the next one that is, or 0. While it is used: what its rate is multiplied by (0: 1), XPT_TAKE_NEXT. */
 	__u32 next;
 	struct xpt_program_key key; /* its process is 0 while it is free or being made */
 };
 
+#define XPT_RATE_MASK 0xffffffu /* all of these bits: XPT_SAMPLE_NONE */
+#define XPT_RATE_EVERY(rate) (((rate)&XPT_RATE_MASK) == XPT_RATE_MASK ? XPT_SAMPLE_NONE : (rate)&XPT_RATE_MASK)
 #define XPT_PROGRAMS_MAX 16384	  /* entries 1 to this are used */
 #define XPT_TAKE_NEXT 0x80000000u /* in an entry's next: the next call is recorded, whatever its number */
 

@@ -41,6 +41,13 @@ struct kern {
 	unsigned int ring_count;
 	int ring[XPT_RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *control_reader, *data_reader;
+	/* Of the rings of these two: what the kernel and user space share of their positions. */
+	struct ring_position {
+		const __u64 *pages; /* the reader's, and on the next page the writers' */
+		__u64 reserved;	    /* the writers' at the latest PASS record */
+	} positions[XPT_RINGS_MAX + 2];
+	unsigned int position_count;
+	__u64 passed;			  /* ns: time of that record */
 	struct ring_buffer *stack_reader; /* NULL: stacks are not copied */
 	kern_record_fn visit;		  /* while one of them is drained */
 	void *visit_context;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -11,6 +12,7 @@
 #include "kern/private.h"
 
 #define RING_MIN (64 * 1024)
+#define LATE_MAX 1000000000ull /* ns that a record may be late, if others are to be ordered by it */
 
 /* The ring's own checks have passed; the header must agree with them. */
 static int on_record(void *context, void *data, size_t size)
@@ -52,9 +54,44 @@ static int rings_publish(struct kern *kern)
 	return 0;
 }
 
+static int position_add(struct kern *kern, int ring)
+{
+	const long page = sysconf(_SC_PAGESIZE);
+	void *pages = mmap(NULL, 2 * page, PROT_READ, MAP_SHARED, ring, 0);
+
+	if (pages == MAP_FAILED)
+		return -errno;
+	kern->positions[kern->position_count++].pages = pages;
+	return 0;
+}
+
+static __u64 position_read(const __u64 *pages, bool writers)
+{
+	return __atomic_load_n(pages + (writers ? sysconf(_SC_PAGESIZE) / sizeof(*pages) : 0), __ATOMIC_ACQUIRE);
+}
+
+/*
+ * Whether all that had a place in a ring at the latest PASS record has been read. A thread that the kernel preempts while it
+ * writes its record keeps the reader from what others have written behind it.
+ */
+static bool all_read(const struct kern *kern)
+{
+	for (unsigned int i = 0; i < kern->position_count; i++) {
+		const struct ring_position *position = &kern->positions[i];
+
+		if (position_read(position->pages, false) < position->reserved)
+			return false;
+	}
+	return true;
+}
+
 /* Rings are emptied in the order in which they are added. */
 static int reader_add(struct kern *kern, struct ring_buffer **reader, int ring)
 {
+	int error = reader == &kern->stack_reader ? 0 : position_add(kern, ring);
+
+	if (error)
+		return error;
 	if (*reader)
 		return ring_buffer__add(*reader, ring, on_record, kern);
 	*reader = ring_buffer__new(ring, on_record, kern, NULL);
@@ -96,6 +133,8 @@ void rings_free(struct kern *kern)
 	ring_buffer__free(kern->data_reader);
 	ring_buffer__free(kern->stack_reader);
 	kern->control_reader = kern->data_reader = kern->stack_reader = NULL;
+	while (kern->position_count)
+		munmap((void *)kern->positions[--kern->position_count].pages, 2 * sysconf(_SC_PAGESIZE));
 	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++) {
 		if (kern->ring[i] >= 0)
 			close(kern->ring[i]);
@@ -127,8 +166,15 @@ static int drain(struct kern *kern, struct ring_buffer *reader, kern_record_fn v
 int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context)
 {
 	const struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, clock_monotonic() };
-	int error = visit(context, &pass);
+	int error = 0;
 
+	/* What follows may be older than what has been read from other rings: it is not complete yet. */
+	if (all_read(kern) || pass.time - kern->passed > LATE_MAX) {
+		kern->passed = pass.time;
+		for (unsigned int i = 0; i < kern->position_count; i++)
+			kern->positions[i].reserved = position_read(kern->positions[i].pages, true);
+		error = visit(context, &pass);
+	}
 	return error ?: drain(kern, kern->control_reader, visit, context);
 }
 

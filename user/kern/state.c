@@ -138,7 +138,7 @@ static bool entry_copy(const struct xpt_program_entry *entry, struct xpt_program
 	copy->count.left_out = __atomic_load_n(&entry->count.left_out, __ATOMIC_ACQUIRE);
 	copy->count.lost = __atomic_load_n(&entry->count.lost, __ATOMIC_ACQUIRE);
 	copy->count.layers = __atomic_load_n(&entry->count.layers, __ATOMIC_ACQUIRE);
-	copy->sample_every = __atomic_load_n(&entry->sample_every, __ATOMIC_ACQUIRE);
+	copy->rate = __atomic_load_n(&entry->rate, __ATOMIC_ACQUIRE);
 	copy->next = __atomic_load_n(&entry->next, __ATOMIC_ACQUIRE);
 	return !memcmp((const void *)&entry->key, &copy->key, sizeof(copy->key));
 }
@@ -195,14 +195,19 @@ int kern_take_counts(struct kern *kern, pid_t tgid, kern_count_fn visit, void *c
 int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u32 sample_every, __u64 seen)
 {
 	struct xpt_program_entry *entry;
-	__u32 index;
+	__u32 index, before;
 
 	if (bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.programs), key, &index))
 		return -ESTALE;
 	entry = &kern->entries[index];
-	if (__atomic_load_n(&entry->since, __ATOMIC_ACQUIRE) > seen)
+	before = __atomic_load_n(&entry->rate, __ATOMIC_ACQUIRE);
+	/* Another program that gets the entry from here on has changed it when it has the key. */
+	if (memcmp((const void *)&entry->key, key, sizeof(*key)) ||
+	    __atomic_load_n(&entry->since, __ATOMIC_ACQUIRE) > seen ||
+	    !__atomic_compare_exchange_n(&entry->rate, &before,
+					 (before & ~XPT_RATE_MASK) | (sample_every & XPT_RATE_MASK), false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return -ESTALE;
-	__atomic_store_n(&entry->sample_every, sample_every, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -272,7 +272,7 @@ static int on_program(void *context, const struct xpt_program_entry *entry)
 	program->since = entry->since;
 	program->calls = entry->count.calls;
 	program->factor = (entry->next & ~XPT_TAKE_NEXT) ?: 1;
-	program->every = entry->sample_every;
+	program->every = XPT_RATE_EVERY(entry->rate);
 	program->seen = true;
 	return 0;
 }
