@@ -78,7 +78,7 @@ class Collector:
     """One that traces programs. exact_loads: no call of a library that is loaded later is missed.
 
     shared: the time from which children have all probes from their first call on; None: they are of one process alone, which has not
-    forked yet. early: children of before, each of which may be counted as late."""
+    forked yet. early: children of before, and libraries for which nobody waits, each of which may be counted as late."""
 
     def __init__(self, kind, process, targets, shared, exact_loads):
         self.kind, self.process = kind, process
@@ -215,6 +215,7 @@ class World:
         name = "%d-%d-%d" % (program.slot, library, next(self.names))
         program.libraries[library] = name
         for collector in self.observers(program):
+            collector.early += not collector.exact_loads
             for lane in range(LANES):
                 track = (program.slot, library, lane)
                 span = self.begin_span(collector, track, name, collector.exact_loads, time.monotonic() + self.settled)

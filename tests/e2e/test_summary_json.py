@@ -105,7 +105,7 @@ def test_fields_are_documented_and_seen():
                              "--duration-us", "1000000")[0])
     assert [one["calls"] for one in summaries[-2]["regions"]] and summaries[-1]["lost"] == {"open": 1}, summaries[-2:]
     # Threads that block.
-    read, _ = summary("record", "--format", "none", "--why", "--", *RUN)
+    read, _ = summary("record", "--format", "none", "--why", "--", *RUN, "--duration-us", "3000")
     blocked = [one["states"] for one in read["programs"] if one["states"]["blocked_ns"]]
     assert blocked and all(sum(one["blocked_by_ns"].values()) == one["blocked_ns"] for one in blocked), read["programs"]
     summaries.append(read)

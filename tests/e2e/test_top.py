@@ -7,10 +7,11 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
-from harness import (ROOT, SLOW, WAITING, XPUTRACE, Process, Trace, Workload, cases, library_path, need, run, run_entries, scratch,
+from harness import (ROOT, SLOW, WAITING, XPUTRACE, Process, Skip, Trace, Workload, cases, library_path, need, run, run_entries, scratch,
                      standin, wait_until, workload_path)
 from devices import jobs_of
 from reports import made_by, write_names
@@ -185,6 +186,8 @@ class Terminal:
     """A tmux server of its own with one window in which the collector runs."""
 
     def __init__(self, *arguments, columns=80, lines=24, environment=()):
+        if not shutil.which("tmux"):
+            raise Skip("tmux is not installed")
         self.socket = os.path.join(scratch(passing=True), "tmux")
         words = ["env", *environment, need(XPUTRACE, "collector"), *map(str, arguments)]
         self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "top", "-x", str(columns), "-y", str(lines),

@@ -4,10 +4,11 @@
 import ctypes
 import fcntl
 import os
+import platform
 import struct
 
 DEVICES = "/sys/bus/event_source/devices"
-PERF_EVENT_OPEN = 298  # on x86-64
+PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}[platform.machine()]
 FORMAT_TIMES, FORMAT_GROUP = 3, 8  # of read_format: both times before the value; all of the group at once
 ENABLE, DISABLE, RESET = 0x2400, 0x2401, 0x2403
 WHOLE_GROUP = 1  # argument of these
