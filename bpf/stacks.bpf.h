@@ -48,6 +48,8 @@ static __always_inline __u64 stack_base(const struct task_struct *task)
 	return task->thread.fsbase; /* the C library's thread structure is on top of the stack */
 }
 
+#define THREAD_BELOW 0
+
 /* In the order of DWARF. */
 static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
 {
@@ -76,6 +78,9 @@ static __always_inline __u64 stack_base(const struct task_struct *task)
 {
 	return task->thread.uw.tp_value;
 }
+
+#define THREAD_BELOW \
+	4096 /* bytes, at most, by which the thread structure, whose address is the thread's id, lies lower */
 
 static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
 {
@@ -172,13 +177,19 @@ static __always_inline __u64 python_word(__u64 address)
 	return word;
 }
 
-/* The state of the thread with this id among those from first on. 0: there is none. */
-__noinline __u64 python_thread(const struct xpt_python *python, __u64 first, __u64 id)
+/* Whether the state has the id of the thread whose stack has this base. */
+static __always_inline bool python_is(const struct xpt_python *python, __u64 state, __u64 base)
+{
+	return base - python_word(state + python->thread_id) <= THREAD_BELOW;
+}
+
+/* The state of the thread whose stack has this base, among those from first on. 0: there is none. */
+__noinline __u64 python_thread(const struct xpt_python *python, __u64 first, __u64 base)
 {
 	if (!python)
 		return 0;
 	for (__u32 i = 0; i < PYTHON_THREADS; i++) {
-		if (!first || python_word(first + python->thread_id) == id)
+		if (!first || python_is(python, first, base))
 			return first;
 		first = python_word(first + python->next_thread);
 	}
@@ -188,16 +199,16 @@ __noinline __u64 python_thread(const struct xpt_python *python, __u64 first, __u
 /* The state of the current thread. 0: it has none. */
 __noinline __u64 python_state(struct xpt_thread *thread, const struct xpt_python *python)
 {
-	__u64 interpreter, id = stack_base(bpf_get_current_task_btf());
+	__u64 interpreter, base = stack_base(bpf_get_current_task_btf());
 
 	if (!thread || !python)
 		return 0;
-	if (thread->python && python_word(thread->python + python->thread_id) == id)
+	if (thread->python && python_is(python, thread->python, base))
 		return thread->python;
 	thread->python = 0;
 	interpreter = python_word(python->interpreters);
 	for (__u32 i = 0; i < PYTHON_INTERPRETERS && interpreter && !thread->python; i++) {
-		thread->python = python_thread(python, python_word(interpreter + python->threads), id);
+		thread->python = python_thread(python, python_word(interpreter + python->threads), base);
 		interpreter = python_word(interpreter + python->next_interpreter);
 	}
 	return thread->python;
