@@ -56,6 +56,8 @@ def test_counts_and_times(link):
     assert set(found) == {name for name, tally in made.items() if tally.returned}, sorted(found)
     for name, durations in found.items():
         tail = made["plain_tail"].returned if name == "plain_target" else 0
+        if name == "plain_jump" and os.uname().machine == "aarch64":  # where longjmp leads, the code behind the call follows
+            tail = made[name].called - made[name].returned
         assert len(durations) == expected(made, name, tail), (name, len(durations), made[name])
     for name in ("app::Decoder::fail", "app::Scale<float>::apply", "plain_tail"):
         assert sum(found[name]) * 1000 <= made[name].ns, (name, sum(found[name]), made[name])
