@@ -42,7 +42,8 @@ def check_late(result, trace):
 @cases("one", "all")
 def test_loaded_unnoticed(processes):
     """The collector does not run while the library is loaded: what was called meanwhile is missing, which is counted."""
-    workload = standin("nrt", "--dlopen", "--rate", LATE_RATE, "--calls", 300 + 3 * LATE_RATE, "--programs", 1, "--log-times")
+    path = copy_of("libnrt.so.1", "libnrt.so.1")  # that no other process has
+    workload = standin("nrt", "--dlopen", "--library", path, "--rate", LATE_RATE, "--calls", 300 + 3 * LATE_RATE, "--programs", 1, "--log-times")
     recorder = Recorder(*(["-p", workload.pid] if processes == "one" else ["-a"]))
     recorder.signal(signal.SIGSTOP)
     workload.go()

@@ -205,7 +205,7 @@ SETUPS = {
     "cpus-8": (8, (), None),
     "preempt-none": (2, ("preempt=none",), None),
     "preempt-voluntary": (2, ("preempt=voluntary",), None),
-    "preempt-full": (2, ("preempt=full",), None),
+    "preempt-full": (2, ("preempt=full",), MATRIX + ["system.starved_writer"]),
     "cgroup-1": (2, ("xputrace.cgroup=1",), None),
     "integrity": (2, ("lockdown=integrity",), None),
     "confidentiality": (2, ("lockdown=confidentiality",), ["setup.*", "lockdown.confidentiality"]),

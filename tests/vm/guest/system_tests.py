@@ -10,7 +10,9 @@ import time
 
 from collectors import unharmed
 from harm import program, record_command
-from harness import TIMEOUT, XPUTRACE, Process, Recorder, Skip, compare, compare_calls, scratch, standin
+from harness import (TIMEOUT, XPUTRACE, Process, Recorder, Skip, compare, compare_calls, results_in, scratch, standin,
+                     wait_until)
+from reports import Stream, churn_made, reported_by_name
 from saved_files import SECOND, Collector, clock_now
 
 CHILDREN, PARALLEL, NUMBERS = 900, 30, 450  # those from 300 on are given again: each is used six times
@@ -193,6 +195,35 @@ def test_suspended(kernel):
         assert longest < slept / 2, "a call lasts %d ns of %d asleep" % (longest, slept)
 
 
+def test_starved_writer(kernel):
+    """A thread that gets little time is preempted wherever it is, also while it writes a record, and others' records wait behind that: what they
+    load and run meanwhile counts for the right programs."""
+    del kernel
+    workload = standin("nrt", "--churn", "150", "--for", "12", "--threads", "3", "--linger")
+    stream = Stream("-p", workload.pid, "--append", output=os.path.join(scratch(), "starved.csv"))
+    hogs = [Process([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    for hog in hogs:
+        os.sched_setaffinity(hog.pid, {0})
+    workload.go()
+    wait_until(lambda: len(os.listdir("/proc/%d/task" % workload.pid)) == 4, "its threads run")
+    starved, *others = sorted(int(tid) for tid in os.listdir("/proc/%d/task" % workload.pid))[1:]
+    os.sched_setaffinity(starved, {0})
+    os.setpriority(os.PRIO_PROCESS, starved, 12)
+    for thread in others:
+        os.sched_setaffinity(thread, {1})
+    result, = results_in(workload.wait_line("stdout", '{"runtime"'))
+    blocks = stream.stop()
+    for hog in hogs:
+        hog.signal(signal.SIGKILL)
+        hog.wait()
+    workload.go()
+    workload.results()
+    made, reported = churn_made(result), reported_by_name(blocks)
+    wrong = {name: (made.get(name, 0), reported.get(name, 0)) for name in {*made, *reported} if made.get(name) != reported.get(name)}
+    assert not wrong, "%d programs: made, reported: %s" % (len(wrong), sorted(wrong.items())[:10])
+
+
 def discover(kernel):
     return [("system." + function.__name__[5:], function, (kernel,))
-            for function in (test_process_numbers, test_full_memory_recording, test_full_memory_attaching, test_suspended)]
+            for function in (test_process_numbers, test_full_memory_recording, test_full_memory_attaching, test_suspended,
+                             test_starved_writer)]
