@@ -79,8 +79,8 @@ static __always_inline __u64 stack_base(const struct task_struct *task)
 	return task->thread.uw.tp_value;
 }
 
-#define THREAD_BELOW \
-	4096 /* bytes, at most, by which the thread structure, whose address is the thread's id, lies lower */
+/* Bytes, at most, by which the thread structure, whose address is the thread's id, lies below that. */
+#define THREAD_BELOW 4096
 
 static __always_inline void stack_registers(struct pt_regs *context, __u64 *to)
 {

@@ -43,8 +43,8 @@ struct kern {
 	struct ring_buffer *control_reader, *data_reader;
 	/* Of the rings of these two: what the kernel and user space share of their positions. */
 	struct ring_position {
-		const __u64 *pages; /* the reader's, and on the next page the writers' */
-		__u64 reserved;	    /* the writers' at the latest PASS record */
+		const __u64 *reader, *writers;
+		__u64 reserved; /* the writers' at the latest PASS record */
 	} positions[XPT_RINGS_MAX + 2];
 	unsigned int position_count;
 	__u64 passed;			  /* ns: time of that record */

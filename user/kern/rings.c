@@ -61,13 +61,8 @@ static int position_add(struct kern *kern, int ring)
 
 	if (pages == MAP_FAILED)
 		return -errno;
-	kern->positions[kern->position_count++].pages = pages;
+	kern->positions[kern->position_count++] = (struct ring_position){ .reader = pages, .writers = pages + page };
 	return 0;
-}
-
-static __u64 position_read(const __u64 *pages, bool writers)
-{
-	return __atomic_load_n(pages + (writers ? sysconf(_SC_PAGESIZE) / sizeof(*pages) : 0), __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -79,7 +74,7 @@ static bool all_read(const struct kern *kern)
 	for (unsigned int i = 0; i < kern->position_count; i++) {
 		const struct ring_position *position = &kern->positions[i];
 
-		if (position_read(position->pages, false) < position->reserved)
+		if (__atomic_load_n(position->reader, __ATOMIC_ACQUIRE) < position->reserved)
 			return false;
 	}
 	return true;
@@ -134,7 +129,7 @@ void rings_free(struct kern *kern)
 	ring_buffer__free(kern->stack_reader);
 	kern->control_reader = kern->data_reader = kern->stack_reader = NULL;
 	while (kern->position_count)
-		munmap((void *)kern->positions[--kern->position_count].pages, 2 * sysconf(_SC_PAGESIZE));
+		munmap((void *)kern->positions[--kern->position_count].reader, 2 * sysconf(_SC_PAGESIZE));
 	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++) {
 		if (kern->ring[i] >= 0)
 			close(kern->ring[i]);
@@ -172,7 +167,7 @@ int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context)
 	if (all_read(kern) || pass.time - kern->passed > LATE_MAX) {
 		kern->passed = pass.time;
 		for (unsigned int i = 0; i < kern->position_count; i++)
-			kern->positions[i].reserved = position_read(kern->positions[i].pages, true);
+			kern->positions[i].reserved = __atomic_load_n(kern->positions[i].writers, __ATOMIC_ACQUIRE);
 		error = visit(context, &pass);
 	}
 	return error ?: drain(kern, kern->control_reader, visit, context);

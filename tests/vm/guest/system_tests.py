@@ -14,6 +14,7 @@ from harness import (TIMEOUT, XPUTRACE, Process, Recorder, Skip, compare, compar
                      wait_until)
 from reports import Stream, churn_made, reported_by_name
 from saved_files import SECOND, Collector, clock_now
+from test_stream import difference
 
 CHILDREN, PARALLEL, NUMBERS = 900, 30, 450  # those from 300 on are given again: each is used six times
 
@@ -219,8 +220,7 @@ def test_starved_writer(kernel):
     workload.go()
     workload.results()
     made, reported = churn_made(result), reported_by_name(blocks)
-    wrong = {name: (made.get(name, 0), reported.get(name, 0)) for name in {*made, *reported} if made.get(name) != reported.get(name)}
-    assert not wrong, "%d programs: made, reported: %s" % (len(wrong), sorted(wrong.items())[:10])
+    assert reported == made, difference(made, reported)
 
 
 def discover(kernel):

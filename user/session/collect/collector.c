@@ -516,7 +516,7 @@ int collector_start(struct collector *collector)
 		error = kern_set_capture(collector->kern, XPT_CAPTURE_ON);
 	if (error)
 		return error;
-	collector->ready = clock_monotonic();
+	collector->ready = true;
 	collector->searched_before = attacher_searched(collector->attacher);
 	collector->started = clock_monotonic();
 	budget_start(collector->budget);

@@ -307,7 +307,7 @@ struct collector {
 	 * some. 0: it has had them while anything was recorded, or there was none.
 	 */
 	__u64 family_since;
-	__u64 ready; /* ns: when what was there at the start had its probes; 0: not yet */
+	bool ready; /* what was there at the start has its probes */
 	struct mapped {
 		pid_t tgid;
 		__u64 time; /* ns: of the first mapping */

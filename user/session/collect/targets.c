@@ -534,14 +534,13 @@ void targets_read_mappings(struct collector *collector)
 
 /*
  * A process has mapped something. Reported are the first probes of one that came without a described runtime; and probes for which
- * nothing has waited, where they come so late that calls before are likely.
+ * nothing has waited, where they come so late that calls before are likely. mapped: when, in ns; 0: it is not known.
  */
-static void scan(struct collector *collector, const struct mapped *mapped)
+static void scan(struct collector *collector, pid_t tgid, __u64 mapped)
 {
-	pid_t tgid = mapped->tgid;
 	struct followed *followed;
 	int placed = attacher_scan(collector->attacher, tgid);
-	__u64 since = mapped->time > collector->ready ? mapped->time : collector->ready, now = clock_monotonic();
+	__u64 since = mapped > collector->started ? mapped : collector->started, now = clock_monotonic();
 	bool had;
 
 	if (placed > 0 && !collector->options.command && collector->ready && now - since > PLACED_LATE) {
@@ -561,14 +560,13 @@ static void scan(struct collector *collector, const struct mapped *mapped)
 void targets_scan_pending(struct collector *collector)
 {
 	const struct followed *followed, *next;
-	struct mapped unknown = {};
 
 	for (size_t i = 0; i < collector->pending_count; i++) {
 		struct mapped mapped = collector->pending[i];
 
 		if (collector->options.all_processes || followed_find(collector, mapped.tgid) ||
 		    kern_family_has(collector->kern, mapped.tgid))
-			scan(collector, &mapped);
+			scan(collector, mapped.tgid, mapped.time);
 		else
 			attach_named_later(collector, mapped.tgid);
 	}
@@ -580,10 +578,8 @@ void targets_scan_pending(struct collector *collector)
 		process_each(attach_any, collector);
 		return;
 	}
-	link_for_each_safe(followed, next, &collector->followed, link) {
-		unknown.tgid = followed->tgid;
-		scan(collector, &unknown);
-	}
+	link_for_each_safe(followed, next, &collector->followed, link)
+		scan(collector, followed->tgid, 0);
 	if (collector->options.process_name_count)
 		process_each(attach_named_later, collector);
 }
