@@ -58,6 +58,16 @@ def test_loaded_unnoticed(processes):
     assert len(trace.runs(pid=result["pid"])) < len(result["times"])
 
 
+def test_table_is_filled_slowly():
+    """A table that is filled by a call of its accessor that began before it had a probe: it is read again, and what was missed is counted."""
+    workload = Workload([workload_path("workload"), "pjrt", "--wait-for-go", "--dlopen", "--rate", LATE_RATE, "--calls", 1000,
+                         "--programs", 1, "--log-times"], env=dict(os.environ, STANDIN_FILL_MS=str(int(400 * SLOW))))
+    results, trace = record_late(workload)
+    trace.check()
+    compare_late(results[0], trace, results[0]["libraries"][0]["mapped"] + int(1200 * SLOW) * 1000 * 1000)
+    assert trace.losses() == {"late_probes": 1}, trace.losses()
+
+
 def test_loaded_later_is_reported():
     """A process that waits for its runtime: a warning says so, and a message when it has it."""
     workload = Workload([workload_path("workload"), "nrt", "--wait-for-go", "--dlopen", "--calls", "200", "--rate", "200"])

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "device.h"
 
@@ -138,8 +139,13 @@ static void *buffer_to_host(struct pjrt_to_host_args *args)
 	return NULL;
 }
 
+/* STANDIN_FILL_MS: how long it takes, as where a plugin looks for its devices first. */
 static void fill(void)
 {
+	const char *milliseconds = getenv("STANDIN_FILL_MS");
+
+	if (milliseconds)
+		usleep(1000 * (useconds_t)strtoul(milliseconds, NULL, 10));
 	table.struct_size = sizeof(table);
 	table.version_size = 24;
 	table.minor = 70;

@@ -271,48 +271,82 @@ static __u64 hash_of(const struct table_words *words)
 	return hash;
 }
 
-/* 1: the table is to be read; 0: it was, or it changes all the time; -ENOMEM. */
-static int table_is_new(struct attacher *attacher, pid_t tgid, const struct pending_table *table,
-			const struct table_words *words)
+/* *result: valid until the next one is added. -ENOMEM; -EMLINK: the process has too many. */
+static int reading_of(struct attacher *attacher, pid_t tgid, const struct pending_table *table, __u64 address,
+		      struct table_reading **result)
 {
-	__u64 hash = hash_of(words);
+	const __u64 now = clock_monotonic();
+	struct table_reading reading = { .tgid = tgid, .runtime = table->runtime, .address = address, .since = now };
+	size_t others = 0;
+
+	for (size_t i = 0; i < attacher->reading_count; i++) {
+		*result = &attacher->readings[i];
+		if ((*result)->tgid != tgid)
+			continue;
+		if ((*result)->runtime == table->runtime && (*result)->address == address)
+			return 0;
+		others++;
+	}
+	if (others == TABLES_MAX)
+		return -EMLINK;
+	/* What is behind a table without a size changes as it likes. */
+	reading.due = table->table_address && table->runtime->table.size_offset >= 0 ? now + TABLE_AGAIN : UINT64_MAX;
+	if (vec_push(attacher->readings, attacher->reading_count, reading))
+		return -ENOMEM;
+	*result = &attacher->readings[attacher->reading_count - 1];
+	return 0;
+}
+
+pid_t attacher_due(struct attacher *attacher, __u64 now, __u64 *since)
+{
 	for (size_t i = 0; i < attacher->reading_count; i++) {
 		struct table_reading *reading = &attacher->readings[i];
 
-		if (reading->tgid != tgid || reading->runtime != table->runtime || reading->address != words->address)
+		if (reading->due > now)
 			continue;
-		if (reading->hash == hash || reading->count == TABLE_READINGS_MAX)
-			return 0;
-		reading->hash = hash;
-		if (++reading->count == TABLE_READINGS_MAX)
-			log_warn(attacher->log, "process %d: its API table of %s keeps changing: it is read no more",
-				 tgid, table->runtime->title);
-		return 1;
+		reading->due = reading->since + 2 * (now - reading->since);
+		*since = reading->since;
+		return reading->tgid;
 	}
-	return vec_push(attacher->readings, attacher->reading_count, (struct table_reading){ tgid, table->runtime, words->address, hash, 1 }) ?:
-		       1;
+	return 0;
+}
+
+/* Its words have changed since they were read. Number of probes placed, or a negative errno. */
+static int read_table(struct attacher *attacher, struct table_reading *reading, const struct mapped_file *mapped,
+		      const struct elf_entry *file, const struct table_words *words)
+{
+	struct found_functions found = {};
+	int placed = file_reader_table(attacher->files.readers, mapped, reading->runtime, words, &found);
+
+	if (!placed)
+		placed = attach_functions(attacher, reading->tgid, mapped, file, &found, false);
+	found_functions_free(&found);
+	if (placed >= 0)
+		reading->hash = hash_of(words);
+	if (++reading->count == TABLE_READINGS_MAX)
+		log_warn(attacher->log, "process %d: the API table of %s is not read again: %s", reading->tgid,
+			 reading->runtime->title, placed < 0 ? strerror(-placed) : "it keeps changing");
+	return placed;
 }
 
 int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 const struct pending_table *table, __u64 returned)
 {
-	struct found_functions found = {};
+	struct table_reading *reading;
 	struct table_words words;
 	__u64 bias;
-	int error = elf_entry_bias(file, mapped, &bias);
+	int error = elf_entry_bias(file, mapped, &bias), placed = 0;
 
-	if (!error)
-		error = file_reader_words(attacher->files.readers, table, tgid, returned, bias, &words);
 	if (error)
 		return error;
-	error = table_is_new(attacher, tgid, table, &words);
-	if (error > 0)
-		error = file_reader_table(attacher->files.readers, mapped, table->runtime, &words, &found);
+	error = reading_of(attacher, tgid, table, table->table_address ? table->table_address + bias : returned, &reading) ?:
+			file_reader_words(attacher->files.readers, table, tgid, returned, bias, &words);
+	if (error)
+		return error;
+	if (reading->count < TABLE_READINGS_MAX && reading->hash != hash_of(&words))
+		placed = read_table(attacher, reading, mapped, file, &words);
 	table_words_free(&words);
-	if (!error)
-		error = attach_functions(attacher, tgid, mapped, file, &found, false);
-	found_functions_free(&found);
-	return error;
+	return placed;
 }
 
 /* Tables at known places of a file may be filled already. */

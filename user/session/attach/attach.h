@@ -131,6 +131,11 @@ struct attacher_scanned {
 	size_t probes;
 };
 struct attacher_scanned attacher_scanned(const struct attacher *attacher);
+/*
+ * A process that has to be scanned again by now, as long as there is one: a table in its memory may have been filled since by a call of
+ * its accessor that began before that had a probe. *since: ns, when the table was read first. 0: there is none.
+ */
+pid_t attacher_due(struct attacher *attacher, __u64 now, __u64 *since);
 size_t attacher_files(const struct attacher *attacher);	   /* with probes, of all processes */
 size_t attacher_searched(const struct attacher *attacher); /* files, with something in them or not */
 /*

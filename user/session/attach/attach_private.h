@@ -18,16 +18,19 @@ struct waiting_name {
 	char name[XPT_STRING_MAX + 1];
 };
 
-#define RESOLVED_MAX 65536   /* addresses of all processes; further ones get no probes */
-#define TABLE_READINGS_MAX 8 /* of one table in a process: real ones are filled once */
+#define RESOLVED_MAX 65536	 /* addresses of all processes; further ones get no probes */
+#define TABLE_READINGS_MAX 8	 /* of one table in a process: real ones are filled once */
+#define TABLES_MAX 64		 /* of a process: real ones have one for each plugin */
+#define TABLE_AGAIN 100000000ull /* ns from the first reading of a table to the second; the time doubles with each */
 
 /* A table as it was read last: reading it again takes a process of its own, and the target may trigger that as often as it likes. */
 struct table_reading {
 	pid_t tgid;
 	const struct description *runtime;
 	__u64 address;
-	__u64 hash; /* of its words */
+	__u64 hash; /* of its words; 0: none, or they could not be searched */
 	unsigned int count;
+	__u64 since, due; /* ns: the first reading, the next one that no call of its accessor asks for */
 };
 
 /* A file that is kept open, so that probes in it can be placed again, or for the family. */

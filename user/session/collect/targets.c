@@ -549,6 +549,8 @@ static void scan(struct collector *collector, pid_t tgid, __u64 mapped)
 		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
 	}
 	followed = followed_find(collector, tgid);
+	if (placed == -ESRCH && !followed)
+		attacher_forget(collector->attacher, tgid);
 	if (placed < 0 || !followed)
 		return;
 	had = followed->attached.files;
@@ -775,7 +777,9 @@ void targets_check(struct collector *collector)
 {
 	const bool missed = may_have_missed(collector);
 	struct followed *followed, *next;
-	pid_t tgid = 0;
+	const __u64 now = clock_monotonic();
+	pid_t tgid = 0, due;
+	__u64 since;
 
 	check_command(collector);
 	command_reap(&collector->command);
@@ -793,6 +797,8 @@ void targets_check(struct collector *collector)
 	}
 	if (missed && !collector->options.all_processes)
 		process_each(adopt_missed, collector);
+	while ((due = attacher_due(collector->attacher, now, &since)))
+		on_mapping(collector, due, since);
 }
 
 bool targets_ended(struct collector *collector)
