@@ -80,6 +80,7 @@ LEFT_OUT = (
     ((), "top.where_it_runs", PAGE_FAULTS),
     ((), "states.where_they_compute_and_wait", "an emulated processor cannot unwind a thousand stacks a second beside the workload"),
     ((), "harm.strace_of_record", "a collector that strace follows takes longer than processes wait for their probes"),
+    ((), "faults.calls[[]check]", "it reads the kernel's type information in 12,000 calls, and a tracer stops each of them twice: minutes"),
     ((), "codeobj.very_large", "200 MB are too much for the memory of the machines"),
 )
 
