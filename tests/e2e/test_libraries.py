@@ -65,7 +65,7 @@ def test_table_is_filled_slowly():
     results, trace = record_late(workload)
     trace.check()
     compare_late(results[0], trace, results[0]["libraries"][0]["mapped"] + int(1200 * SLOW) * 1000 * 1000)
-    assert trace.losses() == {"late_probes": 1}, trace.losses()
+    assert trace.losses() in ({"late_probes": 1}, {"late_probes": 2}), trace.losses()  # 2: that of the accessor was late, too
 
 
 def test_loaded_later_is_reported():
