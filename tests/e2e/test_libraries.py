@@ -58,6 +58,22 @@ def test_loaded_unnoticed(processes):
     assert len(trace.runs(pid=result["pid"])) < len(result["times"])
 
 
+def test_limit_of_waiting():
+    """A collector that does not run: the loading thread waits as long as --wait-limit says, no shorter, and then goes on."""
+    limit = 6
+    recorder = Recorder("--wait-limit", "%ds" % limit, "--", workload_path("workload"), "nrt", "--dlopen", "--wait-for-go", "--calls", 5, wait=False)
+    recorder.wait_line("stdout", '"ready"')
+    recorder.signal(signal.SIGSTOP)
+    begun = time.monotonic()
+    recorder.send("\n")
+    recorder.wait_line("stdout", '{"runtime"')
+    waited = time.monotonic() - begun
+    recorder.signal(signal.SIGCONT)
+    trace = recorder.finish()
+    assert limit <= waited < 2 * limit + 2 * SLOW, waited
+    assert trace.losses().get("late_probes"), trace.losses()
+
+
 def test_table_is_filled_slowly():
     """A table that is filled by a call of its accessor that began before it had a probe: it is read again, and what was missed is counted."""
     workload = Workload([workload_path("workload"), "pjrt", "--wait-for-go", "--dlopen", "--rate", LATE_RATE, "--calls", 1000,

@@ -164,14 +164,14 @@ const struct option_entry wait_options[] = {
 	{ 0, "no-wait", NULL, "never let a thread wait until it has its probes, or its\ncode object has been read",
 	  OPTION_FLAG, FIELD(no_wait) },
 	{ 0, "wait-limit", "TIME", "longest time that a thread waits for its probes (default: 1s)", OPTION_DURATION,
-	  FIELD(wait_limit) },
+	  FIELD(wait_limit), .max = XPT_WAIT_LIMIT_MAX },
 	{}
 };
 
 const struct option_entry code_wait_option[] = {
 	{ 0, "code-wait-limit", "TIME",
 	  "longest time that a call waits until its code object has\nbeen read (default: 500ms)", OPTION_DURATION,
-	  FIELD(code_wait_limit) },
+	  FIELD(code_wait_limit), .max = XPT_WAIT_LIMIT_MAX },
 	{}
 };
 

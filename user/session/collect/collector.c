@@ -243,17 +243,22 @@ __u32 collector_level_roles(enum xpt_level level)
 	}
 }
 
+static __u64 limited(__u64 wait_limit)
+{
+	return wait_limit < XPT_WAIT_LIMIT_MAX ? wait_limit : XPT_WAIT_LIMIT_MAX;
+}
+
 /* With -a nobody waits for probes: too many may. */
 static __u64 probe_limit(const struct collector *collector)
 {
 	const struct collector_options *options = &collector->options;
 
-	return options->no_wait || options->all_processes ? 0 : options->wait_limit ?: WAIT_PROBES;
+	return options->no_wait || options->all_processes ? 0 : limited(options->wait_limit ?: WAIT_PROBES);
 }
 
 __u64 collector_code_limit(const struct collector *collector)
 {
-	return collector->options.no_wait ? 0 : collector->needs.code_wait_limit ?: WAIT_CODES;
+	return collector->options.no_wait ? 0 : limited(collector->needs.code_wait_limit ?: WAIT_CODES);
 }
 
 /* Many probes take a while, the longer the more processes fork. */
