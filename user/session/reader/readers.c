@@ -32,7 +32,7 @@
 /* Factor of the time that a process may wait in all for a file that others answer for, however much it gets on. */
 #define REMOTE_PATIENCE 10
 #define MEMORY_QUICK 50000000ull    /* ns: shorter answers about memory are not looked into */
-#define MEMORY_WAITED 1000000000ull /* ns that are waited for the memory of one process in that time */
+#define MEMORY_WAITED 3000000000ull /* ns waited for the memory of a process in that time; 1 s on a busy machine */
 #define DEADLINE_SLICE 20	    /* ms */
 #define DEADLINE_GRACE 100000000ull /* ns: until then the process says itself that it is over */
 
