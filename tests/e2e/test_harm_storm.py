@@ -17,6 +17,8 @@ LASTING = 12000 if LONG else 3000 if SLOW == 1 else 1200  # so many that it goes
 COUNTS = {"exit": 12000 if SLOW == 1 else 1000, "sleep": SLEEPING, "execute": SLEEPING // 4, "mixed": SLEEPING}
 PARALLEL = 300
 STORM_SECONDS = 30 * SLOW  # a storm ends in less
+# Since Linux 7.0 threads are preempted inside BPF programs; others on that CPU may meet a lock or be passed over.
+PREEMPTED = {"thread", "nested"} if SLOW > 1 else set()
 END_SECONDS = 1 * SLOW  # from a signal to the collector's end, and from kill -9 until nothing of it is left
 
 
@@ -81,8 +83,7 @@ def test_calls_of_all():
     compare_outcome(outcome, words)
     losses, seen = trace.losses(), len(trace.of("nrt_tensor_write"))
     made = outcome.result["family"]["nrt_tensor_write"]
-    # Since Linux 7.0 threads are preempted inside BPF programs; others on that CPU may meet a lock or be passed over.
-    assert not losses or SLOW > 1 and set(losses) <= {"thread", "nested"}, losses
+    assert set(losses) <= PREEMPTED, losses
     assert seen <= made <= seen + losses.get("thread", 0) + 3 * losses.get("nested", 0), (seen, made, losses)
 
 
@@ -105,10 +106,10 @@ def test_first_children(kind):
     assert set(made.values()) <= set(range(1, calls + 1)), made
     each = 2 if kind == "nested" else 1
     incomplete, losses = (first + later) * each - list(made.values()).count(calls), trace.losses()
-    late = losses.pop("late_probes", 0)
+    late, preempted = losses.pop("late_probes", 0), sum(losses.pop(what, 0) for what in PREEMPTED)
     note("%d of %d processes have calls missing, %d are counted" % (incomplete, (first + later) * each, late))
     assert not losses, losses
-    assert incomplete <= late <= first * each, "%d processes have calls missing, %d are counted" % (incomplete, late)
+    assert incomplete <= late + 3 * preempted and late <= first * each, "%d processes have calls missing, %d are counted" % (incomplete, late)
 
 
 @cases("spawn", "shell")
@@ -123,7 +124,7 @@ def test_children_without_calls(kind):
     assert process.wait() == 0
     trace = recorder.finish()
     trace.check()
-    assert not trace.losses(), trace.losses()
+    assert set(trace.losses()) <= PREEMPTED, trace.losses()
 
 
 @cases("command", "attach")
