@@ -27,7 +27,7 @@ FIGURES = "count min mean p50 p90 p95 p99 max stddev".split()
 # clock that is being adjusted changes that by this much in a short time.
 ADJUSTMENT = 20000  # ns
 # A thread may have to wait between the end of its call and the record of it: a slow machine does so that the report is closed.
-LATE = 0 if SLOW == 1 else 100 * 1000 * 1000  # ns
+LATE = 0 if SLOW == 1 else 500 * 1000 * 1000  # ns
 # The workload's own clock readings are compared through one such difference for the whole test.
 DRIFT = round(1000 * 1000 * SLOW)  # ns
 

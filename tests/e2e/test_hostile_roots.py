@@ -58,6 +58,8 @@ class Root(Workload):
     def __init__(self, commands="", name="libnrt.so.1"):
         if os.geteuid() or run(["unshare", "-m", "true"]).status or os.uname().machine != "x86_64":
             raise Skip("needs root, mount namespaces, and x86-64 for the code that is made")
+        if not os.path.realpath("/usr/bin/python3").startswith("/usr/"):
+            raise Skip("needs a Python below /usr, all of which the target has")
         super().__init__(["unshare", "-m", "--propagation", "private", "sh", "-ec", ROOT % commands, "sh", scratch(),
                           library_path("libnrt.so.1"), name, TARGET])
         self.line = json.loads(self.wait_line("stdout", '"ready"'))["line"]
