@@ -47,6 +47,7 @@ WARM_UP = 0.25  # of the time, but WARM_UP_SECONDS at most: 256 programs and pro
 WARM_UP_SECONDS = 1800
 LIMIT = 1.0  # MiB an hour: in a day less than what an idle collector takes
 SETTLE = 30  # seconds in which a collector has let go of what has ended
+LIBRARIES = 0.3  # seconds in which all libraries of a process get their probes, on a busy machine, too
 SHORT_PAUSE = 0.2  # seconds between two processes that live shortly
 CODE_SIZE = 20000
 MESSAGES = 1000  # that are kept of each collector
@@ -94,7 +95,10 @@ STORM = ["mixed", "60", "10"]  # kind, children, at once; they make no inference
 
 
 class Target(Process):
-    """A process that begins when all that count have attached to it: one that has just started runs up to 50 ms without probes."""
+    """
+    A process that begins when all that count have attached to it: one that has just started runs up to 100 ms without probes, and if
+    it has a second library, that one can have its own later.
+    """
 
     def __init__(self, words, watched, status=0):
         super().__init__(words)
@@ -104,6 +108,7 @@ class Target(Process):
         pid = json.loads(self.wait_line("stdout", '"ready"'))["pid"]
         for one in self.watched:
             wait_until(lambda one=one: one.attached(pid, self.begun), "%s has attached to %d: %s" % (one.name, pid, self.arguments))
+        time.sleep(LIBRARIES)
         self.send("\n")
         return self
 
