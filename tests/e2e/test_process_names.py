@@ -10,7 +10,7 @@ import time
 import uuid
 
 from saved_files import Collector
-from harness import Process, Recorder, Workload, compare, scratch, standin, wait_until, workload_path
+from harness import SLOW, Process, Recorder, Workload, compare, scratch, standin, wait_until, workload_path
 from recordings import Recording
 from reports import Stream, check_totals, made_by
 
@@ -93,7 +93,8 @@ def test_end_while_attached():
     starter = Process([sys.executable, "-c", SHORT_LIVED, named.path])
     assert starter.wait() == 0, starter.stderr
     wait_until(lambda: not watcher.status()["processes"], "all have ended")
-    watcher.stop()
+    # Since Linux 7.0 a thread is preempted inside BPF programs, which others on that CPU then do not run.
+    watcher.stop(lost=0 if SLOW == 1 else 3)
     time.sleep(3)  # a recorder looks for ends that were not reported once a second
     recorder.signal(signal.SIGINT)
     recorder.wait()
