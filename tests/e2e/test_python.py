@@ -46,9 +46,10 @@ def check(result, trace):
     assert len(runs) == result["runs"] + result["failed"], (len(runs), result)
     good = [call.duration for call in runs if not call.status]
     assert len(good) == result["runs"], "%d runs of %d without an error" % (len(good), result["runs"])
-    median = statistics.median(good)
-    assert 0.9 * result["median_us"] - 40 < median < result["median_us"], "Python says %.1f us, the trace %.1f us" % (
-        result["median_us"], median)
+    # Threads that run at the same time also wait for each other in the interpreter, outside of the call: the quickest quarter does not.
+    quartile = statistics.quantiles(good)[0]
+    assert 0.9 * result["quartile_us"] - 40 < quartile < result["quartile_us"], "Python measured %.1f us, the trace has %.1f us" % (
+        result["quartile_us"], quartile)
 
 
 @paired("measures time")
