@@ -28,7 +28,7 @@ NOBODY = 65534
 # An emulated machine needs longer than threads wait for their probes, and so may one where other tests place probes. That the
 # default is enough is what those say that run alone.
 BESIDE = bool(os.environ.get("XPUTRACE_E2E_BESIDE"))
-WAITING = ["--wait-limit", "60s"] if SLOW > 1 else ["--wait-limit", "10s"] if BESIDE else []
+WAITING = ["--wait-limit", "60s"] if SLOW > 1 else ["--wait-limit", "5s"] if BESIDE else []
 os.environ["XPUTRACE_E2E_RUNNER"] = str(os.getpid())  # inherited also by processes that a collector detaches
 
 

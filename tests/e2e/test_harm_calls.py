@@ -101,15 +101,14 @@ def test_threads(how):
 @cases(*BOTH)
 def test_libraries(how):
     """A library is loaded, called and unloaded thousands of times; the probes are there from its first call on."""
-    words = program("leave", "dlopen", LIBRARIES)
+    words = program("leave", "dlopen", LIBRARIES if how == "command" else 4 * LIBRARIES)
     outcome, trace = record(how, words)
     compare_outcome(outcome, words)
-    made, traced = outcome.result["results"]["dlopen"], len(trace.of("qaicCloseQpc"))
-    assert not trace.losses(), trace.losses()
+    made, traced, losses = outcome.result["results"]["dlopen"], len(trace.of("qaicCloseQpc")), trace.losses()
     if how == "command":
-        assert traced == made, "made %d, traced %d" % (made, traced)
-    else:  # the first ones come before the collector knows of the file
-        assert made / 2 <= traced <= made, "made %d, traced %d" % (made, traced)
+        assert traced == made and not losses, "made %d, traced %d, lost %s" % (made, traced, losses)
+    else:  # the first ones come before the collector has seen the file, which is mapped for a moment each time
+        assert made / 2 <= traced <= made and losses in ({}, {"late_probes": 1}), "made %d, traced %d, lost %s" % (made, traced, losses)
 
 
 # ---- exceptions ----
