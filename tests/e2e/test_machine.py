@@ -15,6 +15,7 @@ import time
 from harm import in_kernel, note
 from harness import SLOW, alone, cases, paired, wait_until
 from machine import LIBRARIES, Late, World
+from test_loads import links
 
 CHOSEN = os.environ.get("XPUTRACE_MACHINE", "")
 GROUPS, EACH, STEPS = 4, 1, 80
@@ -24,6 +25,12 @@ PROGRAMS, COLLECTORS = 7, 3  # at the same time
 WEIGHTS = {"call": 36, "fork": 10, "open": 12, "close": 6, "execute": 4, "spin": 6, "still": 4, "end": 7, "start": 4, "attach": 6,
            "command": 2, "save": 4, "detach": 4, "replace": 2, "pause": 4}
 LINKS = ((), (), ("--link", "session"), ("--link", "multi"), ("--link", "perf"))
+
+
+def link_options(number):
+    """The best kind of link where this kernel has not the one that the number stands for."""
+    options = LINKS[number % len(LINKS)]
+    return options if not options or options[1] in links() else ()
 
 
 def script(number):
@@ -99,7 +106,7 @@ class Sequence:
         programs = self.world.programs
         if not programs or len(self.world.collectors) >= COLLECTORS:
             return False
-        options = LINKS[third % len(LINKS)]
+        options = link_options(third)
         if self.all_processes and second % 3 == 0:
             return self.world.attach("all", programs, options)
         targets = [programs[(first + i) % len(programs)] for i in range(min(len(programs), (1, 1, 2, 3)[second % 4]))]
@@ -108,7 +115,7 @@ class Sequence:
     def make_command(self, first, *_):
         if len(self.world.programs) >= PROGRAMS or len(self.world.collectors) >= COLLECTORS:
             return False
-        return self.world.begin_command(LINKS[first % len(LINKS)])
+        return self.world.begin_command(link_options(first))
 
     def make_save(self, first, *_):
         saving = [one for one in self.world.collectors if one.kind == "continuous"]
