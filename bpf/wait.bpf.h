@@ -11,7 +11,7 @@
 #include "memory.bpf.h"
 
 #define WAIT_TURNS (1 << 23)	    /* what bpf_loop() takes at most */
-#define WAIT_SPINS 2048		    /* looks of one turn: WAIT_TURNS of 5 us and more last longer than any limit */
+#define WAIT_SPINS 2048		    /* looks of one turn, some 16 us: WAIT_TURNS last longer than any limit */
 #define WAIT_READS 16		    /* of a look; the verifier follows each one */
 #define WAIT_QUICK 16		    /* turns that yield each; most answers come during them */
 #define WAIT_YIELD_EVERY 4000000ull /* ns, of one thread that waits for probes */

@@ -183,8 +183,8 @@ struct xpt_recording_options {
 	/*
 	 * Where a thread must not go on before the library has acted, it waits inside its probe, without a signal: in the dynamic
 	 * loader of a command until what was mapped has its probes, and at the begin of a call that loads a large code object.
-	 * After the limit (ns; 0: 1 s and 500 ms; XPT_WAIT_LIMIT_MAX at most) it goes on, and what may be missing is counted; after three limits in a row the
-	 * process does not wait any more. no_wait: nothing ever waits.
+	 * After the limit (ns; 0: 1 s and 500 ms; XPT_WAIT_LIMIT_MAX at most) it goes on, and what may be missing is counted;
+	 * after three limits in a row the process does not wait any more. no_wait: nothing ever waits.
 	 */
 	int no_wait;
 	uint64_t wait_limit;	  /* for probes */

@@ -136,11 +136,11 @@ enum xpt_link {
 /* Of a budget (recording.h), in percent: its range, no budget at all, and what continuous profiling has where none is given. */
 #define XPT_BUDGET_MIN 0.1
 #define XPT_BUDGET_MAX 100.0
-
-#define XPT_WAIT_LIMIT_MAX \
-	60000000000 /* ns that a thread waits at most for its probes, or for a code object to be read */
 #define XPT_BUDGET_NONE (-1.0)
 #define XPT_BUDGET_CONTINUOUS 2.0
+
+/* The longest limit, in ns, for threads that wait for their probes or for a code object to be read (recording.h). */
+#define XPT_WAIT_LIMIT_MAX 60000000000
 
 #ifdef __cplusplus
 }

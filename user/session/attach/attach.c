@@ -289,6 +289,9 @@ static int reading_of(struct attacher *attacher, pid_t tgid, const struct pendin
 	}
 	if (others == TABLES_MAX)
 		return -EMLINK;
+	if (others == TABLES_MAX - 1)
+		log_warn(attacher->log, "process %d: it has %d API tables: further ones are not read", tgid,
+			 TABLES_MAX);
 	/* What is behind a table without a size changes as it likes. */
 	reading.due = table->table_address && table->runtime->table.size_offset >= 0 ? now + TABLE_AGAIN : UINT64_MAX;
 	if (vec_push(attacher->readings, attacher->reading_count, reading))
@@ -321,8 +324,6 @@ static int read_table(struct attacher *attacher, struct table_reading *reading, 
 	if (!placed)
 		placed = attach_functions(attacher, reading->tgid, mapped, file, &found, false);
 	found_functions_free(&found);
-	if (placed >= 0)
-		reading->hash = hash_of(words);
 	if (++reading->count == TABLE_READINGS_MAX)
 		log_warn(attacher->log, "process %d: the API table of %s is not read again: %s", reading->tgid,
 			 reading->runtime->title, placed < 0 ? strerror(-placed) : "it keeps changing");
@@ -334,7 +335,7 @@ int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file
 {
 	struct table_reading *reading;
 	struct table_words words;
-	__u64 bias;
+	__u64 bias, hash;
 	int error = elf_entry_bias(file, mapped, &bias), placed = 0;
 
 	if (error)
@@ -343,8 +344,11 @@ int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file
 			file_reader_words(attacher->files.readers, table, tgid, returned, bias, &words);
 	if (error)
 		return error;
-	if (reading->count < TABLE_READINGS_MAX && reading->hash != hash_of(&words))
+	hash = hash_of(&words);
+	if (reading->count < TABLE_READINGS_MAX && reading->hash != hash)
 		placed = read_table(attacher, reading, mapped, file, &words);
+	if (placed >= 0)
+		reading->hash = hash;
 	table_words_free(&words);
 	return placed;
 }

@@ -778,7 +778,7 @@ void targets_check(struct collector *collector)
 	const bool missed = may_have_missed(collector);
 	struct followed *followed, *next;
 	const __u64 now = clock_monotonic();
-	pid_t tgid = 0, due;
+	pid_t tgid = 0;
 	__u64 since;
 
 	check_command(collector);
@@ -797,8 +797,8 @@ void targets_check(struct collector *collector)
 	}
 	if (missed && !collector->options.all_processes)
 		process_each(adopt_missed, collector);
-	while ((due = attacher_due(collector->attacher, now, &since)))
-		on_mapping(collector, due, since);
+	while ((tgid = attacher_due(collector->attacher, now, &since)))
+		on_mapping(collector, tgid, since);
 }
 
 bool targets_ended(struct collector *collector)
