@@ -3,6 +3,7 @@
 
 import bisect
 import collections
+import statistics
 
 # Identity of a node in both. Those of nested graphs may have that of others; so does their row in a report.
 Node = collections.namedtuple("Node", "name operator index provider")
@@ -95,6 +96,14 @@ def check_times(profile, operators):
 def check_profile(profile, operators):
     check_counts(profile, operators)
     check_times(profile, operators)
+
+
+def check_runs(profiles, calls):
+    """As long as the runs in ONNX Runtime's profiles: the application's clock has waits for its interpreter in it."""
+    own = sorted(run.duration for profile in profiles for run in profile.runs)[-len(calls):]  # failed ones are short
+    pairs = zip(statistics.quantiles([call.duration for call in calls]), statistics.quantiles(own))
+    for traced, profiled in list(pairs)[:2]:
+        assert profiled - 1 <= traced <= 1.02 * profiled + 20, "ONNX Runtime has %.1f us, the trace %.1f us" % (profiled, traced)
 
 
 # ---- where operators lie ----

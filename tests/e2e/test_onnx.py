@@ -11,6 +11,8 @@ import time
 from harness import (Recorder, Workload, alone, cases, compare_calls, compare_programs, entries_of, paired, record_command,
                      record_late, run, scratch, workload_path)
 from onnx_models import RELEASES, library, model, serve
+from operator_checks import check_runs
+from ort_profile import profiles
 
 RUN = "Run"
 # Large enough that the time of a run (milliseconds) is not that of what JavaScript does around it.
@@ -34,29 +36,33 @@ def mean(calls):
     return sum(call.duration for call in calls) / len(calls)
 
 
-def check_node(result, trace):
+def profile_prefix():
+    return os.path.join(scratch(), "profile")
+
+
+def check_node(result, trace, prefix):
     trace.check()
     assert not trace.losses(), trace.losses()
     runs = trace.of(RUN)
     assert len(runs) == result["runs"], "made %d runs, traced %d" % (result["runs"], len(runs))
     assert sum(program.get("calls", 0) for program in trace.programs(runtime="onnxruntime")) == result["runs"]
-    difference = abs(mean(runs) - result["mean_us"]) / result["mean_us"]
-    assert difference < 0.1, "the application measured %.1f us, the trace says %.1f us" % (
-        result["mean_us"], mean(runs))
+    check_runs(profiles(prefix), runs)
 
 
 @paired("measures time")
 def test_node_late_attach():
-    """Attached to a server that runs: N runs are N inferences, the mean within 10 % of its own."""
-    result, trace = record_late(Workload(node_command("--wait", "--runs", 100)))
-    check_node(result_of(result), trace)
+    """Attached to a server that runs: N runs are N inferences, as long as in its own profile."""
+    prefix = profile_prefix()
+    result, trace = record_late(Workload(node_command("--wait", "--runs", 100, "--profile", prefix)))
+    check_node(result_of(result), trace, prefix)
 
 
 def test_node_from_the_start():
     """record -- node: the session has the model's name."""
-    results, trace, _ = record_command(node_command("--runs", 100))
+    prefix = profile_prefix()
+    results, trace, _ = record_command(node_command("--runs", 100, "--profile", prefix))
     result = result_of(results)
-    check_node(result, trace)
+    check_node(result, trace, prefix)
     assert {call.program for call in trace.of(RUN)} == {large()}
     assert len(trace.of("CreateSession", "CreateSessionFromArray")) == 1
 

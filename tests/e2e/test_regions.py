@@ -41,7 +41,7 @@ def nanoseconds(text):
 @alone("measures time")
 @again
 def test_classifier():
-    """Ten pictures: vAccel's lines, the trace, its totals and the summary agree within 1 % or 2 us."""
+    """vAccel's lines, the trace, its totals and the summary agree within 1 % or 4 us."""
     program = started(classifier(PICTURES), env=ENABLED)
     recorder = Recorder("-p", program.pid)
     go(program)

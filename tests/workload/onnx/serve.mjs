@@ -147,7 +147,6 @@ const sum = (field) => statistics.reduce((total, one) => total + one[field], 0);
 console.log(JSON.stringify({
 	runtime: 'onnxruntime', pid: process.pid,
 	runs: sum('runs'),
-	mean_us: sum('total_us') / sum('runs'),
 	...(settings.profile ? { times } : {}),
 	sessions: statistics.map((one) => ({ model: one.model, runs: one.runs, mean_us: one.total_us / one.runs })),
 }));
