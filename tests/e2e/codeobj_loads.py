@@ -9,7 +9,7 @@ import signal
 import struct
 import urllib.parse
 
-from harness import SLOW, WAITING, XPUTRACE, Process, library_path, need, scratch, workload_path
+from harness import BESIDE, SLOW, WAITING, XPUTRACE, Process, library_path, need, scratch, workload_path
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -26,7 +26,7 @@ LIBRARIES = {
 }
 
 AMDGPU, CUDA = 224, 190  # machines of ELF
-WAIT_LIMIT = 30 if SLOW > 1 else 0.5  # seconds that a call waits until its object has been read
+WAIT_LIMIT = 30 if SLOW > 1 else 5 if BESIDE else 0.5  # seconds that a call waits until its object has been read
 
 
 # ---- objects ----
@@ -264,7 +264,7 @@ class Capture(Process):
     def __init__(self, *arguments, mode="all", output=None, wait=True, prefix=(), **settings):
         self.output = output or os.path.join(scratch(passing=True), "objects")
         super().__init__([*prefix, need(XPUTRACE, "collector"), "codeobj", "--mode", mode, "-o", self.output,
-                          *WAITING, *(["--code-wait-limit", "%ds" % WAIT_LIMIT] if SLOW > 1 else []),
+                          *WAITING, *(["--code-wait-limit", "%ds" % WAIT_LIMIT] if SLOW > 1 or BESIDE else []),
                           *[str(word) for word in arguments]], **settings)
         if wait:
             self.wait_line("stderr", "attached")

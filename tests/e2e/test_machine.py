@@ -217,7 +217,7 @@ def test_links_to_a_library():
     link = world.paths[0] + ".link"
 
     def change():
-        while not stop.wait(0.005 * SLOW):  # longer than it takes to see that the file is the same
+        while not stop.wait(0.02 * SLOW):  # longer than it takes to see that the file is the same
             os.link(world.paths[0], link)
             os.unlink(link)
 
