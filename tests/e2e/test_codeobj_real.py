@@ -71,8 +71,8 @@ def test_opencl(how):
 # ---- ONNX Runtime ----
 
 def session_again(*options):
-    """A server that waits, and makes its session a second time after the go. What was captured of that."""
-    server = Workload(serve(*options, "--wait", "--runs", 1, "--recreate"), start_new_session=True)
+    """A server that waits, and makes its session a second time after the go, for a second. What was captured of that."""
+    server = Workload(serve(*options, "--wait", "--runs", 1, "--rate", 1, "--recreate"), start_new_session=True)
     capture = Capture("-p", server.pid)
     server.go()
     result, = server.results()
