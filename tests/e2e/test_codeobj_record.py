@@ -199,7 +199,7 @@ def test_symbols():
     kept = Process([XPUTRACE, "record", "--codeobj", "-o", recording, "-p", str(program.pid)])
     kept.wait_line("stderr", "attached")
     recorder = Recorder("--codeobj", "-p", program.pid)
-    program.send("launch\nlaunch\nfork\n")
+    program.send("launch\nlaunch\nfork %d\n" % (300000 * SLOW))  # probes are placed in the child meanwhile
     program.wait_line("stdout", '"begin_ns"', 3)
     trace = recorder.stop()
     kept.signal(signal.SIGINT)

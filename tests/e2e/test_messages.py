@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from harness import (NOBODY, XPUTRACE, Process, Recorder, Skip, Trace, cases, compare, library_path, need, process_state, record_late, run,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, cases, compare, library_path, need, process_state, record_late, run,
                      scratch, standin, workload_path)
 
 
@@ -270,7 +270,7 @@ def test_nothing_explains_itself():
               for call in library["calls"]}
     never = result.stderr.partition("never called: ")[2].partition(" and ")[0]
     assert set(never.split(", ")) & called and not set(never.split(", ")) & {"nrta_get_sequence"}, never
-    result = record("--", "timeout", "-s", "KILL", "1", workload_path("workload"), "nrt", "--load-first", "--wait-for-go")
+    result = record("--", "timeout", "-s", "KILL", "%d" % SLOW, workload_path("workload"), "nrt", "--load-first", "--wait-for-go")
     expect(result, 137, "called: nrt_load", "nrt: never called: ")
     called = result.stderr.partition("called: ")[2].partition("\n")[0]
     assert "nrt_execute" not in called and "nothing ran since" not in result.stderr, result.stderr

@@ -3,8 +3,8 @@
  * Launches kernels by addresses of the host, as the compilers of CUDA and HIP make them: clang's stub for CUDA, nvcc's
  * function, clang's variable for HIP, and an address that no symbol begins at.
  *
- * Prints {"ready":true,"pid":N} when the kernels are registered. Then each line of standard input, "launch" or "fork",
- * launches all of them once; "fork" does so in a child. Prints {"pid":N,"begin_ns":T,"end_ns":T} for each.
+ * Prints {"ready":true,"pid":N} when the kernels are registered. Then each line of standard input, "launch" or "fork US",
+ * launches all of them once; "fork" does so in a child, after so many us. Prints {"pid":N,"begin_ns":T,"end_ns":T} for each.
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -26,8 +26,6 @@ void __cudaRegisterFunction(void **handle, const char *host_function, char *devi
 			    int *warp_size);
 int hipLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **arguments, size_t shared_bytes,
 		    void *stream);
-
-#define CHILD_WAITS 300000 /* us: the probes of a running target's child are placed meanwhile */
 
 static const struct dim3 one = { 1, 1, 1 };
 static const uint64_t binary[2];
@@ -72,6 +70,7 @@ int main(void)
 		void *file;
 	} wrapper = { 0, 1, binary, NULL };
 	void **handle = __cudaRegisterFatBinary(&wrapper);
+	unsigned int wait_us;
 	char line[64];
 
 	__cudaRegisterFunction(handle, (const char *)_Z24__device_stub__vectoraddPfS_, NULL, "_Z9vectoraddPfS_", -1,
@@ -81,10 +80,10 @@ int main(void)
 	printf("{\"ready\":true,\"pid\":%d}\n", (int)getpid());
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		if (strcmp(line, "fork\n") != 0) {
+		if (sscanf(line, "fork %u", &wait_us) != 1) {
 			launch_all();
 		} else if (!fork()) {
-			usleep(CHILD_WAITS);
+			usleep(wait_us);
 			launch_all();
 			_exit(0);
 		} else {
