@@ -90,7 +90,7 @@ def test_rate():
     """At most so many a second, spread in time; each stands for the calls since the one before."""
     _, recording = record([workload_path("stacks"), 3000, 300], "--stacks=50")
     times = [sample.time for sample in recording.stack_samples]
-    assert all(later - earlier >= 1e9 / 50 for earlier, later in zip(times, times[1:])), times
+    assert all(later - earlier >= 1e9 / 50 - 1000 for earlier, later in zip(times, times[1:])), times
     assert len(times) > 20, times
     runs = sorted(recording.of_role("execute"), key=lambda call: call.start)
     place = {call.start: number for number, call in enumerate(runs)}

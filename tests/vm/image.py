@@ -32,7 +32,7 @@ UNIT_PACKAGES = "g++ libcriterion3 sed".split()  # the same for unit tests: 200 
 NEEDED = "xputrace libxputrace.so workload bench/loop test-code-read".split()  # below the build folder
 UNITS = ("test-unit", "standin")  # the same of the unit tests, which differ between architectures only
 WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
-TREE = "python tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx tests/workload/python user/runtimes user/drivers user/cli/completion user/cli/man user/packaging".split()
+TREE = "python tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx tests/workload/python tests/workload/region include user/runtimes user/drivers user/cli/completion user/cli/man user/packaging".split()
 FILES = ["docs/questions.md", "tests/bench/loop.json", "tests/workload/regions.py", "user/report/SCHEMA.md"]
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "opencl_loads", "onnx")
