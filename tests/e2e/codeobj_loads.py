@@ -264,7 +264,7 @@ class Capture(Process):
     def __init__(self, *arguments, mode="all", output=None, wait=True, prefix=(), **settings):
         self.output = output or os.path.join(scratch(passing=True), "objects")
         super().__init__([*prefix, need(XPUTRACE, "collector"), "codeobj", "--mode", mode, "-o", self.output,
-                          *WAITING, *(["--code-wait-limit", "%ds" % WAIT_LIMIT] if SLOW > 1 or BESIDE else []),
+                          *WAITING, *(["--code-wait-limit", "%ds" % WAIT_LIMIT] if WAITING else []),
                           *[str(word) for word in arguments]], **settings)
         if wait:
             self.wait_line("stderr", "attached")

@@ -297,13 +297,6 @@ def helpers(name):
                     yield {name: value.strip() for name, value in status.items()}
 
 
-def cpu_seconds(pid):
-    """User and system time of a process, also when it has ended and nobody has waited for it."""
-    with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
-        fields = file.read().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def note(text):
     """A figure, beside the result of the test."""
     print("        " + text)

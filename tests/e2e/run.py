@@ -85,9 +85,9 @@ def reason_for(test):
     return None, ""
 
 
-def run_one(name, function, arguments):
-    """"passed", "failed" or "skipped"; prints the line of the test."""
-    start, used, busy = time.monotonic(), processor_seconds(), Busy()
+def run_one(name, function, arguments, busy=None):
+    """"passed", "failed" or "skipped"; prints the line of the test. busy: who used the processors is a detail of a failure."""
+    start, used = time.monotonic(), processor_seconds()
     result, reason, details = "passed", "", ""
     try:
         function(*arguments)
@@ -101,7 +101,9 @@ def run_one(name, function, arguments):
         harness.clean_up()
     print("%-7s %s (%.1f s, CPU %.1f s)%s" % (result, printable(name), time.monotonic() - start, processor_seconds() - used, reason),
           flush=True)
-    for line in (details + (busy.text() if details and not harness.BESIDE else "")).splitlines():
+    if result == "failed" and busy:
+        details = "%s\nbeside it: %s" % (details.rstrip(), busy.text())
+    for line in details.splitlines():
         print("        " + line, flush=True)
     return result
 
@@ -121,14 +123,12 @@ class Busy:
     @staticmethod
     def now():
         """Name and seconds by PID; kernel threads change their names."""
-        tick = os.sysconf("SC_CLK_TCK")
         with open("/proc/stat", encoding="ascii") as file:
-            found = {0: ("the host", int(file.readline().split()[8]) / tick)}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError), open("/proc/%s/stat" % pid, "rb") as file:
-                name, fields = file.read().split(b"(", 1)[1].rsplit(b")", 1)
-                if int(pid) != os.getpid():
-                    found[int(pid)] = printable(name.decode("utf-8", "replace")), sum(map(int, fields.split()[11:13])) / tick
+            found = {0: ("the host", int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK"))}
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            with contextlib.suppress(OSError), open("/proc/%d/comm" % pid, encoding="utf-8", errors="replace") as file:
+                found[pid] = printable(file.read().rstrip("\n")), harness.cpu_seconds(pid)
+        del found[os.getpid()]
         return found
 
     def used(self):
@@ -140,7 +140,7 @@ class Busy:
         return sum(seconds for seconds, _ in self.used()) > BUSY * (time.monotonic() - self.start) * os.cpu_count()
 
     def text(self):
-        return "\nbeside it: %s" % (", ".join("%s %.2f s" % (name, seconds) for seconds, name in self.used()[:8]) or "nothing")
+        return ", ".join("%s %.2f s" % (name, seconds) for seconds, name in self.used()[:8]) or "nothing"
 
 
 def printable(name):
@@ -230,7 +230,7 @@ def work(descriptor):
         for line in lines:
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
-                result = run_one(*tests[json.loads(line)])
+                result = run_one(*tests[json.loads(line)], None if harness.BESIDE else Busy())
             lines.write(json.dumps((result, output.getvalue())) + "\n")
             lines.flush()
 
@@ -293,7 +293,7 @@ def main():
         results.update(run_beside(list(pairs), min(2, len(pairs)), pairs))
         for test in left:
             if test[0] not in results:
-                results[test[0]] = run_one(*test)
+                results[test[0]] = run_one(*test, Busy())
     failed = [test for test in tests if results[test[0]] == "failed"]
     if not options.k and len(failed) <= AGAIN:
         for test in failed:
@@ -302,7 +302,8 @@ def main():
                 for value in vars(sys.modules[test[1].__module__]).values():
                     if hasattr(value, "cache_clear"):
                         value.cache_clear()  # a recording that is kept for several tests
-                busy, results[test[0]] = Busy(), run_one(*test)
+                busy = Busy()
+                results[test[0]] = run_one(*test, busy)
                 if results[test[0]] != "failed" or not busy.much():
                     break
     counts = {kind: list(results.values()).count(kind) for kind in ("passed", "failed", "skipped")}

@@ -7,9 +7,9 @@ import os
 import signal
 import time
 
-from harm import (LONG, Outcome, States, Target, command_status, compare_outcome, cpu_seconds, held_by, in_kernel, map_entries, members,
+from harm import (LONG, Outcome, States, Target, command_status, compare_outcome, held_by, in_kernel, map_entries, members,
                   note, program, record_command, stopped_members, untraced)
-from harness import SLOW, XPUTRACE, Process, Recorder, cases, wait_until
+from harness import SLOW, XPUTRACE, Process, Recorder, cases, cpu_seconds, wait_until
 
 ALONE = "measures time"
 SLEEPING = 12000 if LONG else round(3000 / SLOW)

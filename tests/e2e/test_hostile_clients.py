@@ -10,7 +10,7 @@ import sys
 import time
 
 from collectors import Collector, Connection, endless, socket_path, unharmed
-from harness import NOBODY, SLOW, Process, Skip, alone, cases, run, standin, wait_until
+from harness import NOBODY, SLOW, Process, Skip, alone, cases, cpu_seconds, run, standin, wait_until
 from test_agent import Agent, free_port, parse
 from test_continuous_hostile_clients import memory_of
 
@@ -35,12 +35,6 @@ def descriptors_of(pid):
     return len(os.listdir("/proc/%d/fd" % pid))
 
 
-def processor_seconds(pid):
-    with open("/proc/%d/stat" % pid, encoding="ascii") as file:
-        fields = file.read().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def connected(address):
     """Connects as clients do that wait: with a timeout of its own, a full queue of a Unix socket would be an error."""
     client = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
@@ -52,7 +46,7 @@ def connected(address):
 def ask_meanwhile(pid, ask, connections):
     """Answers within their time, for a while; what it costs the collector meanwhile. Returns how many there were and the slowest, s."""
     before, open_before = memory_of(pid)[0], descriptors_of(pid)
-    begun, used, answers, slowest, most = time.monotonic(), processor_seconds(pid), 0, 0, 0
+    begun, used, answers, slowest, most = time.monotonic(), cpu_seconds(pid), 0, 0, 0
     while time.monotonic() < begun + LASTING * SLOW:
         asked = time.monotonic()
         ask()
@@ -64,7 +58,7 @@ def ask_meanwhile(pid, ask, connections):
     assert most <= open_before + connections, "descriptors: %d, then %d" % (open_before, most)
     grown = memory_of(pid)[0] - before
     assert grown < 10000, "memory grows by %d kB" % grown
-    share = (processor_seconds(pid) - used) / (time.monotonic() - begun)
+    share = (cpu_seconds(pid) - used) / (time.monotonic() - begun)
     assert share < 1, "more than one CPU: %.2f" % share
     return answers, slowest
 

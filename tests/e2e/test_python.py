@@ -33,6 +33,11 @@ def path_of(command):
     return next(word for word in command if word.endswith(".onnx"))
 
 
+def profile_prefix(command):
+    """Where it writes ONNX Runtime's profiles: beside the model, which is there in a container, too."""
+    return os.path.join(os.path.dirname(path_of(command)), "profile")
+
+
 def names(trace):
     return {program["name"] for program in trace.programs(runtime="onnxruntime") if program.get("calls")}
 
@@ -54,7 +59,7 @@ def test_from_the_start(given):
     """Loads and runs: the program has the path of its model, or the name of the graph where it came as bytes."""
     path = model("small", hidden=512, batch=64)
     command = serve(path, "--recreate", "--fail", 3, "--linger", 0.3, *["--array"] * (given == "bytes"))
-    prefix = os.path.join(os.path.dirname(path_of(command)), "profile")
+    prefix = profile_prefix(command)
     (result,), trace, _ = record_command([*command, "--profile", prefix])
     check(result, trace, prefix)
     assert result["failed"] == 6
@@ -70,7 +75,7 @@ def test_from_the_start(given):
 def test_sessions():
     """A session is loaded when it is initialised, and ends when it is released: by Python's clock, and ONNX Runtime's own profile."""
     command = serve(model("small", hidden=512, batch=64), "--recreate", "--runs", 5)
-    prefix = os.path.join(os.path.dirname(path_of(command)), "sessions")
+    prefix = profile_prefix(command)
     (result,), trace, _ = record_command([*command, "--profile", prefix], "--wait-limit", "30s")
     loads, inits, ends = trace.of(LOAD), trace.of(INITIALIZE), trace.of(RELEASE)
     programs = sorted(trace.programs(runtime="onnxruntime"), key=lambda program: program["loaded_us"])
@@ -93,7 +98,7 @@ def test_late_attach(given):
     """A server that runs already, with threads: nothing was seen loading, and the names are there."""
     command = serve(model("small", hidden=512, batch=64), "--wait", "--threads", 2, "--rate", 200,
                     *["--array"] * (given == "bytes"), contained=True)
-    prefix = os.path.join(os.path.dirname(path_of(command)), "profile")
+    prefix = profile_prefix(command)
     (result,), trace = record_late(Workload([*command, "--profile", prefix]))
     check(result, trace, prefix)
     assert result["runs"] == 200
@@ -106,7 +111,7 @@ def test_late_attach(given):
 def test_operators(name):
     """The same nodes as in ONNX Runtime's own profile, as often, each in its time."""
     command = serve(model(name), "--runs", 20, "--rate", 100)
-    prefix = os.path.join(os.path.dirname(path_of(command)), "profile")
+    prefix = profile_prefix(command)
     (result,), trace, _ = record_command([*command, "--profile", prefix], "--ops")
     operators = check_operators(trace, result["pid"])
     assert len(trace.of(RUN)) == result["runs"]

@@ -16,6 +16,7 @@ from onnx_models import model, serve
 from recordings import PARTIAL, Recording
 
 STACK_COPIES = 17
+CLOCKS = 0 if SLOW == 1 else 1000  # ns that those of emulated processors may differ
 LATE_PROBES = 5  # of a program whose dynamic loader is not known: in another root
 SOURCE = os.path.join(ROOT, "tests", "workload", "stacks.c")
 SCRIPT = os.path.join(ROOT, "tests", "workload", "python", "stacks.py")
@@ -90,7 +91,7 @@ def test_rate():
     """At most so many a second, spread in time; each stands for the calls since the one before."""
     _, recording = record([workload_path("stacks"), 3000, 300], "--stacks=50")
     times = [sample.time for sample in recording.stack_samples]
-    assert all(later - earlier >= 1e9 / 50 - 1000 for earlier, later in zip(times, times[1:])), times
+    assert all(later - earlier >= 1e9 / 50 - CLOCKS for earlier, later in zip(times, times[1:])), times
     assert len(times) > 20, times
     runs = sorted(recording.of_role("execute"), key=lambda call: call.start)
     place = {call.start: number for number, call in enumerate(runs)}
@@ -176,7 +177,7 @@ def test_node_names():
     placed = [frame for frame in made if frame.get("file") and frame.get("line")]
     # Functions without a name of their own, such as callbacks, have none here.
     named = [frame for frame in placed if frame.get("function")]
-    assert len(placed) >= 0.9 * len(made) > 100 and len(named) >= 0.6 * len(made), (len(made), len(placed), len(named))
+    assert len(placed) >= 0.9 * len(made) > 100 and len(named) >= 0.7 * len(made), (len(made), len(placed), len(named))
     assert any(frame["function"] == "processImmediate" and frame["file"] == "node:internal/timers" for frame in named)
 
 

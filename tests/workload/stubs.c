@@ -4,7 +4,7 @@
  * function, clang's variable for HIP, and an address that no symbol begins at.
  *
  * Prints {"ready":true,"pid":N} when the kernels are registered. Then each line of standard input, "launch" or "fork US",
- * launches all of them once; "fork" does so in a child, after so many us. Prints {"pid":N,"begin_ns":T,"end_ns":T} for each.
+ * launches all of them once; "fork" does so in a child, US microseconds later. Prints {"pid":N,"begin_ns":T,"end_ns":T} for each.
  */
 #include <inttypes.h>
 #include <stdint.h>

@@ -64,7 +64,7 @@ class Session:
                 following += 1 / self.settings.rate
                 time.sleep(max(0, following - time.monotonic()))
             self.session.run(None, self.feeds)
-            self.runs.append(None)  # counts in several threads
+            self.runs.append(None)  # from several threads: += could lose one
         wrong = {name: numpy.zeros([7, 7, 7], dtype=numpy.float32) for name in self.feeds}
         for _ in range(self.settings.fail):
             try:
